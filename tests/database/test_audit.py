@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -167,10 +168,10 @@ class Elsewhere:
 def test_answers_of_another_table_fail(few):
     db = publish(frame(20_000), promise=LONG)
     other = publish(frame(20_000).assign(income=lambda rows: rows["income"] * 2), promise=LONG)
-    honest, db.engine = db.engine, Elsewhere(db.engine, other.engine)
+    honest, db.reader = db.reader, replace(db.reader, engine=Elsewhere(db.engine, other.engine))
     for least in range(30_000, 50_000, 1_000):
         db.ask(count(where=col("income") >= least))
-    db.engine = honest
+    db.reader = honest
     assert word(db) == "fail"
 
 
@@ -203,7 +204,7 @@ def test_few_questions_are_refused_before_a_row_is_read(monkeypatch):
     ask_many(db, FEWEST - 1)
     for city in ("Oslo", "Paris"):
         db.ask(count(where=col("city") == city))  # exact: not drawn
-    monkeypatch.setattr(db, "engine", Unread(db.engine))
+    monkeypatch.setattr(db, "reader", replace(db.reader, engine=Unread(db.engine)))
     with pytest.raises(Refused, match=f"wants {FEWEST} .* has {FEWEST - 1}"):
         replay(db)
 
@@ -234,9 +235,9 @@ def test_the_word_stands_until_enough_is_new(tmp_path, few):
         ledger = db.ledger.statement().ledger
         assert noted_replay(ledger, "people") == last_replay(db) == first
         ask_many(db, 4, start=few)
-        honest, db.engine = db.engine, Unread(db.engine)
+        honest, db.reader = db.reader, replace(db.reader, engine=Unread(db.engine))
         assert replay(db) == first
-        db.engine = honest
+        db.reader = honest
         ask_many(db, 1, start=few + 5)
         assert replay(db).questions == few + 5
 

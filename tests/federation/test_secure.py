@@ -36,6 +36,7 @@ from sulq import (
     total,
 )
 from sulq.database.audit import _checks
+from sulq.database.individual import PlainReader
 from sulq.federation import Partners, SecureRowSplit, split_rows
 from sulq.kernel.accounting.loss import parts_slack
 from sulq.kernel.ledger.backup import Backup, back_up, restore
@@ -304,7 +305,7 @@ def test_another_session_gets_the_stored_total_free(tmp_path: Path, promise: Pro
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flow, "draw_noise", _never)
         for owner in owners:
-            patch.setattr(owner, "engine", _Unread(owner.engine))
+            patch.setattr(owner, "reader", PlainReader(_Unread(owner.engine)))
         for terms in ({}, {"credits": 1}, {"credits": 1.0}, {"credits": Fraction(1)}):
             secure = split_rows(*reversed(owners), secure=True)
             quote = secure.quote(ASKED, **terms)

@@ -195,10 +195,8 @@ def html_table(
 
 
 def held_text(schema: Schema | None) -> str:
-    """What an interval holds: of persons, the value over the rows that count, not over the file."""
-    if schema is None or schema.one_each:
-        return "the true value"
-    return "the true value over the rows that count"
+    """What an interval holds, where the schema may not be known."""
+    return "the true value" if schema is None else schema.held
 
 
 def bar_text(schema: Schema | None = None, confidence: float = 0.95) -> str:

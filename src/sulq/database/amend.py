@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sulq.database.facts import facts_text, most_rows, table_facts
-from sulq.database.individual import refuse_individual
 from sulq.database.table import T, Table
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.release import check_assumptions
@@ -316,7 +315,7 @@ def amend(
     declared = (database.schema, new_schema, database.promise, new_promise)
     free = False
     try:
-        refuse_individual(database.engine, "an amendment")
+        database.reader.check_covered("an amendment")
         found = changes(*declared)
     except Refused:
         if not database.ledger.unused:
@@ -458,7 +457,7 @@ def grow_table(
     """
     steps = budget_of(budget)
     refuse_study(database.schema, "growth")
-    refuse_individual(database.engine, "growth")
+    database.reader.check_covered("growth")
     new_schema, new_promise = schema or database.schema, promise or database.promise
     if not isinstance(new_schema, Schema) or not isinstance(new_promise, Promise):
         raise InvalidQuery("grow takes a source, and a Schema or a Promise if these change too")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sulq.database.individual import refuse_individual
 from sulq.database.table import T
 from sulq.errors import Refused
 from sulq.kernel.accounting.mechanisms import Delay, timed
@@ -16,7 +15,7 @@ def delayed(database: T, delay: Delay) -> T:
     Every row is read for every question, so the time of a reply is everybody's: with strata it
     would have to be charged to accounts that the question does not touch.
     """
-    refuse_individual(database.engine, "a random delay")
+    database.reader.check_covered("a random delay")
     if len(database.ledger.header.accounts) > 1:
         raise Refused("a random delay is charged to everybody: not with public strata; use a clock")
     if database.exact.assumptions is not None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ from sulq.kernel.ledger.state_dir import (
 )
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.release.release import Mechanism, NoisySums, Pass
+from sulq.kernel.release.release import EngineReader, Mechanism, NoisySums, Pass, RowReader
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums
@@ -303,7 +303,7 @@ class IndividualFilter:
     def __init__(
         self, rows: NumberedRows, schema: Schema, calibration: Calibration, shares_people: bool
     ) -> None:
-        """`schema` is to be set to the one on the table's grid: `check_engine_mode` does that.
+        """`schema` is to be set to the one on the table's grid: `table_reader` does that.
 
         `shares_people`: with other tables of a population, in the same steps of a credit.
         """
@@ -531,28 +531,77 @@ def open_engine_for(
     return IndividualFilter(rows, schema, terms, shares_people), {INDIVIDUAL: "true"}
 
 
-def check_engine_mode(engine: Engine, ledger: Ledger, schema: Schema) -> None:
+class TableReader(RowReader, Protocol):
+    """How a table is read: by its engine, or by filters on balances of its people."""
+
+    notes: ClassVar[tuple[str, ...]]
+    """What every asker should know of how this table is read."""
+    has_balances: ClassVar[bool]
+
+    def begin(self, schema: Schema) -> None:
+        """Make ready for questions on this schema."""
+
+    def charges(self, cost: Price, accounts: dict[str, Loss]) -> dict[str, Loss]:
+        """What each account pays, of what it would pay on a table without balances."""
+
+    def check(self, bound: BoundQuery) -> None:
+        """Refuse what a release would refuse. Reads no row."""
+
+    def histogram(self) -> list[int]:
+        """How many people have spent up to a tenth of their balance, two tenths, ..."""
+
+    def check_covered(self, what: str) -> None:
+        """Refuse what is not proved for tables that are read in this way."""
+
+
+def table_reader(engine: Engine, ledger: Ledger, schema: Schema) -> TableReader:
     """Whoever opens the table, in whatever way: never without the filters it was published with."""
-    if (INDIVIDUAL in ledger.header.facts) != isinstance(engine, IndividualFilter):
-        raise Refused("this table has individual accounting, or has none: open it as published")
+    reader: TableReader = PlainReader(engine)
     if isinstance(engine, IndividualFilter):
-        engine.schema = schema
-        filters = engine.join(ledger)
-        with suppress(SulqError):  # a question will say what is wrong; the ledger can be read
-            filters.warm(ledger)
+        reader = IndividualReader(engine, ledger)
+    if (INDIVIDUAL in ledger.header.facts) != reader.has_balances:
+        raise Refused("this table has individual accounting, or has none: open it as published")
+    reader.begin(schema)
+    return reader
 
 
-def reading_notes(engine: Engine) -> tuple[str, ...]:
-    """Return what every asker should know of how this table is read."""
-    return (BIAS,) if isinstance(engine, IndividualFilter) else ()
+@dataclass(frozen=True)
+class PlainReader(EngineReader):
+    """The engine reads every row, and the accounts pay."""
+
+    notes: ClassVar[tuple[str, ...]] = ()
+    has_balances: ClassVar[bool] = False
+
+    def begin(self, schema: Schema) -> None:
+        """The engine is ready."""
+
+    def charges(self, cost: Price, accounts: dict[str, Loss]) -> dict[str, Loss]:
+        return accounts
+
+    def check(self, bound: BoundQuery) -> None:
+        self.engine.prepare(bound.sums)
+
+    def histogram(self) -> list[int]:
+        raise Refused("this table has one account for all, and no balances of its people")
+
+    def check_covered(self, what: str) -> None:
+        """All of it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndividualReader:
     """The filters read, each question on the balances that its own charge finds. V.2"""
 
+    notes: ClassVar[tuple[str, ...]] = (BIAS,)
+    has_balances: ClassVar[bool] = True
     engine: IndividualFilter
     ledger: Ledger
+
+    def begin(self, schema: Schema) -> None:
+        self.engine.schema = schema
+        filters = self.engine.join(self.ledger)
+        with suppress(SulqError):  # a question will say what is wrong; the ledger can be read
+            filters.warm(self.ledger)
 
     def passes(self, mechanisms: Sequence[Mechanism]) -> list[Pass]:
         return [Pass([one], self._prepared(one)) for one in mechanisms]
@@ -564,22 +613,24 @@ class IndividualReader:
         read = self.engine.reader(one.bound, self.ledger)
         return lambda paid: [read(paid[one.priced.digest])]
 
+    def charges(self, cost: Price, accounts: dict[str, Loss]) -> dict[str, Loss]:
+        return self.engine.charges(cost, accounts)
 
-def check_readable(engine: Engine, ledger: Ledger, bound: BoundQuery) -> None:
+    def check(self, bound: BoundQuery) -> None:
+        self.engine.reader(bound, self.ledger)
+
+    def histogram(self) -> list[int]:
+        return self.engine.histogram(self.ledger)
+
+    def check_covered(self, what: str) -> None:
+        raise Refused(f"{what} is not covered by individual accounting; publish a table without it")
+
+
+def check_readable(reader: TableReader, bound: BoundQuery) -> None:
     """What `ask` would refuse, a quote refuses too.
 
     A quote leaves on no clock. How the keys of a wide category are written depends on what the
     column holds, and takes time: those are written only for an answer.
     """
-    if any(len(group.keys) > NARROW for group in bound.groups):
-        return
-    if isinstance(engine, IndividualFilter):
-        engine.reader(bound, ledger)
-    else:
-        engine.prepare(bound.sums)
-
-
-def refuse_individual(engine: Engine, what: str) -> None:
-    """`Refused` for what the filters' proof does not cover."""
-    if isinstance(engine, IndividualFilter):
-        raise Refused(f"{what} is not covered by individual accounting; publish a table without it")
+    if all(len(group.keys) <= NARROW for group in bound.groups):
+        reader.check(bound)

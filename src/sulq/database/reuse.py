@@ -41,25 +41,6 @@ from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums
 
-
-@dataclass(frozen=True, slots=True)
-class StoredAnswers:
-    """The stored noisy answers of one table, read from the ledger on demand."""
-
-    ledger: Ledger
-
-    def read(self, numbers: Sequence[int]) -> list[Stored]:
-        return [
-            Stored(
-                it.record.seq, it.question, it.record.digest, laws_of(it.record.noise), it.values
-            )
-            for it in self.ledger.stored_answers(numbers)
-        ]
-
-    def draws(self, digest: str) -> list[int]:
-        return self.ledger.numbers_of(digest)
-
-
 NOTHING = Loss.zero()
 CLOSE = 1 + Fraction(1, 10**9)
 """A variance that is larger by less is as good."""
@@ -110,7 +91,8 @@ class AnswerReuse:
                 SumQuery.from_json(json.loads(text)), schema, neighbours, grid=noise_grid(terms)
             ),
             is_public=public.__contains__ if sized else None,
-            shelf=StoredAnswers(ledger),
+            read=self._read,
+            draws=ledger.numbers_of,
         )
         self._lock = threading.RLock()
         self._seen = 0
@@ -375,6 +357,15 @@ class AnswerReuse:
         except (InvalidQuery, TypeError, ValueError, AttributeError):
             return  # a release under assumptions
         self._store.add(record.seq, one.question, record.digest)
+
+    def _read(self, numbers: Sequence[int]) -> list[Stored]:
+        """The stored noisy answers of these numbers, from the ledger."""
+        return [
+            Stored(
+                it.record.seq, it.question, it.record.digest, laws_of(it.record.noise), it.values
+            )
+            for it in self.ledger.stored_answers(numbers)
+        ]
 
     def _answered(self, bound: BoundQuery, noise: str) -> bool:
         """Whether the answer of this name was taken in."""

@@ -15,7 +15,6 @@ from nacl.public import Box, PrivateKey, PublicKey
 
 from sulq.answers.oracle import Quote
 from sulq.answers.statistics import forecast
-from sulq.database.individual import refuse_individual
 from sulq.database.table import Table, paid_by
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.pricing import Price, divided
@@ -158,7 +157,7 @@ def _priced(
 ) -> tuple[BoundQuery, Price, Joint]:
     """The question, the price with each owner's part of the noise, and what must be agreed on."""
     database = sharing.table
-    refuse_individual(database.engine, "secure addition")
+    database.reader.check_covered("secure addition")
     if database.exact.assumptions is not None:
         raise Refused("a table with exact release takes no part in secure addition; ask it alone")
     partners = sharing.partners(analyst)

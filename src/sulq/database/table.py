@@ -18,15 +18,9 @@ from sulq.answers.oracle import Answer, check_confidence
 from sulq.answers.statistics import forecast, read_apart, read_derived
 from sulq.database.exact import ExactRelease
 from sulq.database.facts import readable_again
-from sulq.database.individual import (
-    IndividualFilter,
-    IndividualReader,
-    check_engine_mode,
-    check_readable,
-    reading_notes,
-)
+from sulq.database.individual import TableReader, check_readable, table_reader
 from sulq.database.reuse import AnswerReuse, ReusePlan
-from sulq.errors import BudgetSpent, InvalidQuery, Reason, Refused
+from sulq.errors import BudgetSpent, InvalidQuery, Reason
 from sulq.exact.domain import Assumptions
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.loss import Loss
@@ -45,7 +39,7 @@ from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.noise.laws import Law
-from sulq.kernel.release.release import EngineReader, Mechanism, RowReader, release
+from sulq.kernel.release.release import Mechanism, release
 from sulq.kernel.reuse.estimate import LinearEstimate
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema, accounts
@@ -76,13 +70,11 @@ class Table:
         calibration: Calibration,
         assumptions: Assumptions | None = None,
     ) -> None:
-        check_engine_mode(engine, ledger, schema)
+        self.reader: TableReader = table_reader(engine, ledger, schema)
         self.schema = schema
         self.promise = promise.about(schema.unit)
-        self.engine = engine
         self.ledger = ledger
         self.calibration = calibration
-        self._notes = reading_notes(engine)
         self.durable = ledger.durable  # what is spent is spent for good: `is_durable`
         self.source = readable_again(None)
         self._accounts = accounts(schema)
@@ -112,10 +104,16 @@ class Table:
         found.source = self.source if source is None else readable_again(source)
         return found
 
+    @property
+    def engine(self) -> Engine:
+        """The engine that holds the rows."""
+        return self.reader.engine
+
     def move_to(self, ledger: Ledger) -> None:
         """Go on with the same table on this ledger: the one before had failed."""
         again = self.with_(ledger=ledger)
-        self.reuse, self.exact, self.ledger = again.reuse, again.exact, ledger
+        self.reuse, self.exact, self.reader = again.reuse, again.exact, again.reader
+        self.ledger = ledger
 
     def close(self) -> None:
         """Release the ledger and the engine."""
@@ -144,7 +142,8 @@ class Table:
             grid = replace(grid, whole=False)
         neighbours = self.promise.neighbours
         bound = bind(query, self.schema, neighbours, grid=grid, asked_before=asked_before)
-        return replace(bound, notes=(*bound.notes, *self._notes)) if self._notes else bound
+        notes = self.reader.notes
+        return replace(bound, notes=(*bound.notes, *notes)) if notes else bound
 
     def price(
         self,
@@ -173,23 +172,14 @@ class Table:
             intensity = Fraction(1)
         return price(bound, self.calibration, intensity)
 
-    @property
-    def reader(self) -> RowReader:
-        """Who reads the rows: the engine, or the filters of a table whose people have balances."""
-        if isinstance(self.engine, IndividualFilter):
-            return IndividualReader(self.engine, self.ledger)
-        return EngineReader(self.engine)
-
     def charges(self, cost: Price) -> dict[str, Loss]:
         """What each account pays for an answer of this price."""
         paid = {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}
-        return (
-            self.engine.charges(cost, paid) if isinstance(self.engine, IndividualFilter) else paid
-        )
+        return self.reader.charges(cost, paid)
 
     def check_readable(self, bound: BoundQuery) -> None:
         """What `ask` would refuse, a quote refuses too; it reads no row."""
-        check_readable(self.engine, self.ledger, bound)
+        check_readable(self.reader, bound)
 
     def _intensity_for(
         self,
@@ -256,13 +246,11 @@ class Table:
     @property
     def has_balances(self) -> bool:
         """True if the table's people have balances of their own. A public fact."""
-        return isinstance(self.engine, IndividualFilter)
+        return self.reader.has_balances
 
     def spent_by_people(self) -> list[int]:
         """How many have spent up to a tenth of their balance, two tenths, ...: for the owner."""
-        if not isinstance(self.engine, IndividualFilter):
-            raise Refused("this table has one account for all, and no balances of its people")
-        return self.engine.histogram(self.ledger)
+        return self.reader.histogram()
 
     def share_of_slack(self, analyst: str, credits: Fraction) -> Fraction:
         """The delta that goes with a grant: half in proportion; the other half covers uneven use.

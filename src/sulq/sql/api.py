@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sulq.answers.display import held_text, percent
+from sulq.answers.display import percent
 from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer, Oracle, Quote
 from sulq.answers.selections import KeysQuote
@@ -378,7 +378,7 @@ def _nothing(priced: PricedPlan, oracle: Oracle) -> Result:
     columns = tuple(_column(item, plan) for item in plan.select.items)
     unknown = tuple(None if column.is_key else as_estimate(math.nan) for column in columns)
     rows = () if plan.select.groups else (unknown,)
-    return Result(columns, rows, confidence=priced.confidence, held=held_text(oracle.schema))
+    return Result(columns, rows, confidence=priced.confidence, held=oracle.schema.held)
 
 
 def _too_dear(quoted: SqlQuote, hint: str = "") -> BudgetSpent:
@@ -566,7 +566,7 @@ def _found(oracle: Oracle, priced: PricedPlan, key: str | None, credits: Credits
         (found.receipt,),
         (*priced.notes, *notes_of(found)),
         priced.confidence,
-        held_text(oracle.schema),
+        oracle.schema.held,
     )
 
 
@@ -600,7 +600,7 @@ def _asked(oracle: Oracle, priced: PricedPlan, rows: int | None, key: str | None
         tuple(answer.receipt for answer in answers),
         tuple(notes),
         priced.confidence,
-        held_text(oracle.schema),
+        oracle.schema.held,
     )
 
 

@@ -216,12 +216,42 @@ def test_a_batch_is_one_transaction(place, monkeypatch):
     assert sizes == [["plan", "charge", "charge", "charge"], ["answer", "answer", "answer"]]
 
 
+def test_what_is_admitted_is_what_is_spent(journal, monkeypatch):
+    """Each question is planned once, when it is admitted; its event spends that very plan."""
+    plan, planned, spend, booked = Budgets.plan, [], Budgets.spend, []
+
+    def noted(self, *asked):
+        planned.append(plan(self, *asked))
+        return planned[-1]
+
+    def spending(self, admitted):
+        if self is journal._table.budgets:  # not the copy on which a batch is tried out
+            booked.append(admitted)
+        spend(self, admitted)
+
+    monkeypatch.setattr(Budgets, "plan", noted)
+    monkeypatch.setattr(Budgets, "spend", spending)
+    pay(journal, "a")
+    batch(journal, "b", "c")
+    assert len(planned) == 3
+    assert [id(one) for one in booked] == [id(one) for one in planned]
+
+
+def test_a_charge_that_was_not_admitted_is_not_booked(journal, monkeypatch):
+    admit = Budgets.admit
+    cheaper = lambda self, *asked: replace(admit(self, *asked), parts=())  # noqa: E731
+    monkeypatch.setattr(Budgets, "admit", cheaper)
+    with pytest.raises(Refused):
+        pay(journal, "a")
+    assert not journal._shared.usable
+
+
 def test_what_fails_in_the_middle_of_adding_writes_nothing(place, monkeypatch):
     """A fault of ours, not a refusal: the writer stops, and the chain has none of the batch."""
     journal = publish(place)
     add, seen = journal._shared.add, []
 
-    def failing(body, noisy=None):
+    def failing(body, noisy=None, admitted=None):
         seen.append(body)
         if len(seen) == 2:
             raise InvalidQuery("no loss")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteHuber, DiscreteLaplace
-from sulq.kernel.noise.vector_sampler import exact_gamma, plan_for, proposal_for
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteHuber, DiscreteLaplace, proposal_for
+from sulq.kernel.noise.vector_sampler import exact_gamma, plan_for
 
 ratios = st.fractions(min_value=Fraction(1, 1000), max_value=2**52, max_denominator=10**6)
 shaped = st.one_of(

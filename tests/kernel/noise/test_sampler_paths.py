@@ -14,8 +14,12 @@ import pytest
 
 from sulq.kernel.noise import sampler
 from sulq.kernel.noise.entropy import OsBits
-from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteHuber, DiscreteLaplace
-from sulq.kernel.noise.vector_sampler import proposal_for
+from sulq.kernel.noise.laws import (
+    DiscreteGaussian,
+    DiscreteHuber,
+    DiscreteLaplace,
+    proposal_for,
+)
 
 
 class Unfinished(Exception):
@@ -61,6 +65,12 @@ class Scripted(OsBits):
         return self.choose([1 / 2**count] * 2**count)
 
 
+def one_choice(source: Scripted, top: int, bottom: int) -> bool:
+    """Bernoulli(exp(-top/bottom)) as a single choice; its own test vouches for it."""
+    chance = math.exp(-top / bottom)
+    return bool(source.choose([1 - chance, chance])) if top else True
+
+
 class OneAttempt(Scripted):
     """For _laplace: `below` is what an attempt begins with."""
 
@@ -70,11 +80,7 @@ class OneAttempt(Scripted):
         self.attempt()
         return super().below(bound)
 
-
-def one_choice(top: int, bottom: int, source: Scripted) -> bool:
-    """Bernoulli(exp(-top/bottom)) as a single choice; its own test vouches for it."""
-    chance = math.exp(-top / bottom)
-    return bool(source.choose([1 - chance, chance])) if top else True
+    bernoulli_exp = one_choice
 
 
 def outcomes(
@@ -108,7 +114,7 @@ def collect(paths: Iterator[tuple[int, float]]) -> dict[int, float]:
 )
 def test_bernoulli_exp_has_exactly_its_chance(top: int, bottom: int) -> None:
     def toss(source: Scripted) -> int:
-        return sampler._bernoulli_exp(top, bottom, source)
+        return source.bernoulli_exp(top, bottom)
 
     found = collect(outcomes(toss, smallest=1e-6))
     unfollowed = 1 - sum(found.values())
@@ -118,10 +124,7 @@ def test_bernoulli_exp_has_exactly_its_chance(top: int, bottom: int) -> None:
 
 
 @pytest.mark.parametrize("scale", ["1", "3/2", "2/5", "7", "22/7"])
-def test_every_attempt_of_laplace_is_the_law_exactly(
-    scale: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sampler, "_bernoulli_exp", one_choice)
+def test_every_attempt_of_laplace_is_the_law_exactly(scale: str) -> None:
     ratio = Fraction(scale)
     law = DiscreteLaplace(ratio)
     top, bottom = ratio.numerator, ratio.denominator
@@ -152,7 +155,7 @@ def test_every_attempt_is_the_law_exactly(
         hat = DiscreteLaplace(Fraction(top, bottom))
         return span[source.choose([hat.pmf(t) for t in span])]
 
-    monkeypatch.setattr(sampler, "_bernoulli_exp", one_choice)
+    monkeypatch.setattr(Scripted, "bernoulli_exp", one_choice)
     monkeypatch.setattr(sampler, "_laplace", laplace)
     proposal = proposal_for(law)
     found = collect(outcomes(lambda source: sampler._draw_one(proposal, source)))

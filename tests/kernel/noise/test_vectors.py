@@ -20,9 +20,10 @@ from sulq.kernel.noise.laws import (
     DiscreteHuber,
     DiscreteLaplace,
     Law,
+    proposal_for,
 )
 from sulq.kernel.noise.sampler import draw
-from sulq.kernel.noise.vector_sampler import exact_gamma, exp_bounds, plan_for, proposal_for
+from sulq.kernel.noise.vector_sampler import exact_gamma, exp_bounds, plan_for
 
 Follows = Callable[[Sequence[int], Law], None]
 

@@ -25,8 +25,8 @@ from sulq.kernel.schema.bind import BoundQuery
 def twin(store: AnswerStore) -> DenseStore:
     """A store of the same answers that searches plainly."""
     public = store._is_public if store._sizes_public else None
-    found = DenseStore(store._bind, public, store._shelf)
-    for number, stored in store._shelf.items():  # type: ignore[attr-defined]
+    found = DenseStore(store._bind, public, store._read, store._numbers)
+    for number, stored in store._read.__self__.items():  # type: ignore[attr-defined]
         found.add(number, stored.question, stored.digest)
     return found
 

@@ -113,9 +113,9 @@ def store_of(
 ) -> AnswerStore:
     """Answers without noise in the values, and with it in the laws: the noise-free oracle."""
     public = (lambda name: SCHEMA[name].public) if neighbours == "replace" else None
-    store = AnswerStore(
-        lambda text: bind(SumQuery.from_json(json.loads(text)), SCHEMA, neighbours), public, Shelf()
-    )
+    read = lambda text: bind(SumQuery.from_json(json.loads(text)), SCHEMA, neighbours)  # noqa: E731
+    shelf = Shelf()
+    store = AnswerStore(read, public, shelf.read, shelf.draws)
     for number, asked in enumerate(stored, start=1):
         laws = tuple(
             DiscreteGaussian(Fraction(term.fine_unit**2)) if term.unit else NoNoise()
@@ -139,8 +139,9 @@ class Shelf(dict[int, Stored]):
 
 
 def put(store: AnswerStore, number: int, asked: BoundQuery, laws: Any, values: Any) -> None:
-    assert isinstance(store._shelf, Shelf)
-    store._shelf[number] = Stored(number, asked.text, asked.digest, laws, values)
+    shelf = store._read.__self__  # type: ignore[attr-defined]
+    assert isinstance(shelf, Shelf)
+    shelf[number] = Stored(number, asked.text, asked.digest, laws, values)
     store.add(number, asked.text, asked.digest)
 
 
@@ -252,7 +253,8 @@ def test_values_that_no_question_tells_apart_are_one_piece() -> None:
     north = col("code").isin(names[:1_400])  # times NULL, no and yes: above MOST_PIECES
     region = when(north).then(when(col("code") == "c0000").then(0).otherwise(1)).otherwise(2)
     read = lambda text: bind(SumQuery.from_json(json.loads(text)), wide)  # noqa: E731
-    store = AnswerStore(read, None, Shelf())
+    shelf = Shelf()
+    store = AnswerStore(read, None, shelf.read, shelf.draws)
     asked = bind(histogram(region, edges=[0, 1, 2, 3], where=col("ill")), wide)
     law = DiscreteGaussian(Fraction(asked.terms[0].fine_unit ** 2))
     put(store, 1, asked, (law,), (1, 2, 3))

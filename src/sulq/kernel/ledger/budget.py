@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple
 
 from sulq.errors import BudgetSpent, Refused
 from sulq.kernel.accounting.loss import Loss
@@ -55,26 +54,16 @@ class AnalystShare:
         return minus_clamped(self.left, self.held)
 
 
-class Debit(NamedTuple):
-    """An amount that some accounts pay, of credits or of delta."""
-
-    totals: SpentTotals
-    part: AccountCharge
-    amount: int
-    most: int  # that an account may have spent then: the cap, less what is kept for others
-
-
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """All that one question takes, and from where: `Budgets.admit` checks it, `spend` books it."""
+    """All that one question takes, and from whom: `Budgets.admit` returns it, `spend` books it."""
 
     analyst: str
+    parts: tuple[AccountCharge, ...]
     share: Loss
-    reservation: Reservation | None
-    limit: Loss | None  # what is kept for this spender; None: only the accounts limit the owner
-    kept: Loss  # of the cap, for others
+    reservation: int | None
+    limited: bool  # what is kept for this spender pays; False: only the accounts limit the owner
     population: Loss
-    debits: tuple[Debit, ...]
 
 
 @dataclass(slots=True)
@@ -118,19 +107,13 @@ class Budgets:
         share: Loss,
         reservation: int | None = None,
     ) -> Spending:
-        """Say what a question takes from where; `LookupError` if there is no such share or
+        """Say what a question takes from whom; `LookupError` if there is no such share or
         reservation. Checks no limit, and changes nothing."""
         own = self.shares[analyst]
         held = None if reservation is None else self.reservations[reservation]
-        limit = held.left if held is not None else None if own.granted is None else own.free
-        kept = self.reserved if limit is None else minus_clamped(self.reserved, share)
-        credits, delta = self.cap.credits - kept.credits, self.cap.delta - kept.delta
-        debits: list[Debit] = []
-        for part in parts:
-            debits.append(Debit(self.credits, part, part.loss.credits, credits))
-            debits.append(Debit(self.delta, part, part.loss.delta, delta))
         due = NOTHING if self.member is None else self.member.due(parts)
-        return Spending(analyst, share, held, limit, kept, due, tuple(debits))
+        limited = held is not None or own.granted is not None
+        return Spending(analyst, tuple(parts), share, reservation, limited, due)
 
     def admit(
         self,
@@ -141,34 +124,39 @@ class Budgets:
     ) -> Spending:
         """Return what `spend` is to book, or raise `Refused` or `BudgetSpent` unless all of it
         fits; changes nothing."""
-        self._limit(self.known(analyst), analyst, reservation)
+        limit = self._limit(self.known(analyst), analyst, reservation)
         plan = self.plan(analyst, parts, share, reservation)
-        if plan.limit is not None and not share.within(plan.limit):
-            raise self._short(analyst, share, plan.limit, reservation)
+        if limit is not None and not share.within(limit):
+            raise self._short(analyst, share, limit, reservation)
         if self.pool is not None:
             self.pool.admit(plan.population)
+        kept = self.reserved if limit is None else minus_clamped(self.reserved, share)
         aside = self._aside(share.credits if reservation is not None else 0)
-        for debit in plan.debits:
-            worst = debit.totals.worst(debit.part)
-            if debit.totals is self.credits:
-                self.version.admit(worst, debit.amount, aside)
-            # A free question is always admitted: it moves no account nearer to its cap.
-            if debit.amount and worst + debit.amount > debit.most:
-                raise self._overdrawn(debit, plan.kept)
+        for part in parts:
+            self.version.admit(self.credits.worst(part), part.loss.credits, aside)
+            due = (
+                (self.credits, part.loss.credits, self.cap.credits - kept.credits),
+                (self.delta, part.loss.delta, self.cap.delta - kept.delta),
+            )
+            for totals, amount, most in due:
+                # A free question is always admitted: it moves no account nearer to its cap.
+                if amount and totals.worst(part) + amount > most:
+                    raise self._overdrawn(totals, part, kept)
         return plan
 
     def spend(self, plan: Spending) -> None:
         """Book what was admitted; at replay, what an event says was."""
         own, share = self.shares[plan.analyst], plan.share
         if plan.reservation is not None:
-            plan.reservation.pay(plan.analyst, share)
+            self.reservations[plan.reservation].pay(plan.analyst, share)
             own.held = minus_clamped(own.held, share)
         if self.pool is not None:
             self.pool.spend(plan.population)
-        for debit in plan.debits:
-            debit.totals.add(debit.part, debit.amount)
+        for part in plan.parts:
+            self.credits.add(part, part.loss.credits)
+            self.delta.add(part, part.loss.delta)
         own.spent += share
-        if plan.limit is not None:
+        if plan.limited:
             self.reserved = minus_clamped(self.reserved, share)
 
     def known(self, analyst: str) -> AnalystShare:
@@ -211,16 +199,16 @@ class Budgets:
             "question or ask the owner for a larger grant"
         )
 
-    def _overdrawn(self, debit: Debit, kept: Loss) -> BudgetSpent:
+    def _overdrawn(self, totals: SpentTotals, part: AccountCharge, kept: Loss) -> BudgetSpent:
         """Name the account that has least left."""
-        account = max(debit.part.accounts(), key=debit.totals.__getitem__)
+        account = max(part.accounts(), key=totals.__getitem__)
         left = minus_clamped(self.cap, self.spent(account) + kept)
         name = self.names[account]
         where = "" if name in ("", EVERYONE) else f" for the rows with {name}, which this touches"
         if kept != NOTHING:
             where += " (what is granted to analysts or reserved is kept for them)"
         return BudgetSpent(
-            f"{_price(debit.part.loss, left)} of the lifetime budget{where}; ask a "
+            f"{_price(part.loss, left)} of the lifetime budget{where}; ask a "
             "cheaper question, or repeat an old one, which is free"
         )
 

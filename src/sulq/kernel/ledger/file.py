@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from sulq.errors import Refused, SulqError
 from sulq.kernel.ledger import failpoints
+from sulq.kernel.ledger.budget import Spending
 from sulq.kernel.ledger.events import Event, LedgerEvent
 from sulq.kernel.ledger.index import IndexUnavailable, no_room
 from sulq.kernel.ledger.receipts_journal import ReceiptsJournal, file_identity, opened_journal
@@ -295,11 +296,11 @@ class LedgerFile:
         self._check_process()
         return self._lock
 
-    def add(self, event: Event, noisy: str | None = None) -> Row:
-        """Append an event; only for work on the writer's thread."""
+    def add(self, event: Event, noisy: str | None = None, admitted: Spending | None = None) -> Row:
+        """Append an event, with what was admitted for it; only on the writer's thread."""
         at = int(time.time())  # for display only
         salt = secrets.token_hex(16)  # who sees the hash alone cannot try out bodies
-        row = self.history.add(event.to_body() | {"at": at, "salt": salt}, noisy)
+        row = self.history.add(event.to_body() | {"at": at, "salt": salt}, noisy, None, admitted)
         self._pending[row.seq] = row
         return row
 

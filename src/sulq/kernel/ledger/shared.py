@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from sulq.errors import Refused
 from sulq.kernel.ledger import failpoints
+from sulq.kernel.ledger.budget import Spending
 from sulq.kernel.ledger.events import ReturnEvent, read_event
 from sulq.kernel.ledger.file import (
     Files,
@@ -104,8 +105,14 @@ class Traced(ChainState):
     def take(self, rows: Iterable[Row]) -> None:
         super().take(self._noted(rows))
 
-    def add(self, body: Mapping[str, Any], noisy: str | None = None, seq: int | None = None) -> Row:
-        row = super().add(body, noisy, seq)
+    def add(
+        self,
+        body: Mapping[str, Any],
+        noisy: str | None = None,
+        seq: int | None = None,
+        admitted: Spending | None = None,
+    ) -> Row:
+        row = super().add(body, noisy, seq, admitted)
         self._note(row)
         return row
 

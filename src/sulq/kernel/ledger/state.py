@@ -9,8 +9,8 @@ from typing import Any
 
 from sulq.errors import Refused
 from sulq.kernel.accounting.outside import NONE, Taken
-from sulq.kernel.ledger.accounts import NOTHING
-from sulq.kernel.ledger.budget import OWNER, AnalystShare, Budgets
+from sulq.kernel.ledger.accounts import NOTHING, AccountCharge
+from sulq.kernel.ledger.budget import OWNER, AnalystShare, Budgets, Spending
 from sulq.kernel.ledger.events import (
     MALFORMED,
     AmendEvent,
@@ -137,8 +137,11 @@ class TableState:
         """What releases made elsewhere took out of the promise."""
         return taken_by(self.outside)
 
-    def apply(self, seq: int, event: Event) -> None:
-        """Add one event. Raise `ValueError` or `LookupError` for one that no honest writer adds."""
+    def apply(self, seq: int, event: Event, admitted: Spending | None = None) -> None:
+        """Add one event, with what was admitted for it; at replay that is planned again.
+
+        Raise `ValueError` or `LookupError` for an event that no honest writer adds.
+        """
         if self.closed is not None or self.withdrawn is not None:
             raise ValueError("an event after the last one")
         self.used |= isinstance(event, USING)
@@ -147,16 +150,16 @@ class TableState:
         budgets = self.budgets
         match event:
             case ReleaseEvent():
-                self._release(seq, event)
+                self._release(seq, event, admitted)
             case ChargeEvent():
-                self._charge(seq, event)
+                self._charge(seq, event, admitted)
             case DeclareEvent():
                 self._declare(event)
             case AnswerEvent():
                 self._answer(seq, event)
             case RepeatEvent(entry=entry, analyst=analyst, key=key):
                 record = self.at(entry)
-                budgets.spend(budgets.plan(analyst, (), event.share, event.reservation))
+                self._spend(event, (), admitted)
                 self.catalogue.hand(seq, record.seq, analyst, key)
             case RetryEvent(analyst=analyst, key=key):
                 self.catalogue.retry(analyst, key)
@@ -189,13 +192,13 @@ class TableState:
             raise ValueError("declared too late")
         self.declaration = Declaration(event.menu, event.divisor, event.terms)
 
-    def _release(self, seq: int, event: ReleaseEvent) -> None:
+    def _release(self, seq: int, event: ReleaseEvent, admitted: Spending | None) -> None:
         questions = self.released | {event.question}
         declared = self.declaration
         if declared is None or self.recovered or not declared.allows(questions):
             raise ValueError("released what was not declared")
         self.budgets.divide(declared.divisor)
-        self._charge(seq, event)
+        self._charge(seq, event, admitted)
         self.released = questions
 
     def _answer(self, seq: int, event: AnswerEvent) -> None:
@@ -275,15 +278,27 @@ class TableState:
         self.stamp = event.stamp
         self.catalogue.put_away()
 
-    def _charge(self, seq: int, event: ChargeEvent) -> None:
+    def _charge(self, seq: int, event: ChargeEvent, admitted: Spending | None) -> None:
         name = (event.digest, event.noise)
         if self.catalogue.named(name) is not None:
             raise ValueError("charged twice")
-        paid = (event.analyst, event.charges, event.share, event.reservation)
-        self.budgets.spend(self.budgets.plan(*paid))
+        self._spend(event, event.charges, admitted)
         self.charged += 1
         self.catalogue.charge(seq, name, release=isinstance(event, ReleaseEvent))
         self.catalogue.hand(seq, seq, event.analyst, event.key)
+
+    def _spend(
+        self,
+        event: ChargeEvent | RepeatEvent,
+        parts: tuple[AccountCharge, ...],
+        admitted: Spending | None,
+    ) -> None:
+        """Book what an event takes: exactly what was admitted for it."""
+        paid = (event.analyst, parts, event.share, event.reservation)
+        plan = self.budgets.plan(*paid) if admitted is None else admitted
+        if (plan.analyst, plan.parts, plan.share, plan.reservation) != paid:
+            raise ValueError("charged what was not admitted")
+        self.budgets.spend(plan)
 
     def at(self, seq: int) -> Record:
         """The record of a charge or repeat; `LookupError` if there is none."""
@@ -391,12 +406,18 @@ class ChainState:
         """True if one of `publics` signed the last row, and with it the whole chain."""
         return is_sealed(self.seal, self.ledger, self.mark, publics)
 
-    def add(self, body: Mapping[str, Any], noisy: str | None = None, seq: int | None = None) -> Row:
+    def add(
+        self,
+        body: Mapping[str, Any],
+        noisy: str | None = None,
+        seq: int | None = None,
+        admitted: Spending | None = None,
+    ) -> Row:
         """The next row of the chain, applied; the caller makes it durable."""
         text = canonical(body)
         row = Row(seq or self.mark.seq + 1, link(self.mark.hash, text), text, noisy)
         self.begun += 1
-        self._apply(row.seq, read_event(text))  # what a reader will see, nothing else
+        self._apply(row.seq, read_event(text), admitted)  # what a reader will see, nothing else
         self.mark = ChainHead(row.seq, row.hash)
         return row
 
@@ -410,7 +431,7 @@ class ChainState:
         if kept != (event.values if isinstance(event, AnswerEvent) else None):
             raise ValueError("an answer that is not the one charged for")
 
-    def _apply(self, seq: int, event: Event) -> None:
+    def _apply(self, seq: int, event: Event, admitted: Spending | None = None) -> None:
         if isinstance(event, LedgerEvent) != (seq == 1):
             raise ValueError("a ledger starts once")
         match event:
@@ -426,7 +447,7 @@ class ChainState:
             case RecoverEvent():
                 self._recover(seq, event)
             case _:
-                self.tables[event.table].apply(seq, event)
+                self.tables[event.table].apply(seq, event, admitted)
 
     def _publish(self, event: PublishEvent) -> None:
         header = event.header

@@ -6,7 +6,7 @@ batch is charged as a whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sulq.errors import NotPublished, Refused, SulqError
@@ -122,8 +122,7 @@ class TableTransaction:
     def admit(self, ask: ChargeRequest) -> tuple[Charge, Proof | None]:
         """Decide one question, and add its event."""
         decision = self._decide(ask, self.table.budgets)
-        row = None if decision.event is None else self.book.add(decision.event)
-        return self._handed(decision, row)
+        return self._handed(decision, self._added(decision))
 
     def repeat(self, ask: ChargeRequest) -> tuple[Charge, Proof | None]:
         """Tell an analyst again what they were told; `Refused` where that would be a new charge."""
@@ -148,15 +147,24 @@ class TableTransaction:
                     trial.spend(decision.spending)
             elif known.ask.question != ask.question:
                 raise _same_digest()
-        _, *rows = self._add([attempt, *(decision.event for decision in found.values())])
-        added = dict(zip(found, rows, strict=True))
+        added = self._add_all(attempt, found)
         return [self._handed(found[ask.name], added[ask.name]) for ask in asks]
 
-    def _add(self, decided: Iterable[Event | None]) -> list[Row | None]:
+    def _added(self, decision: Decision) -> Row | None:
+        """Add a decision's event, if it has one; what was admitted is what it spends."""
+        if decision.event is None:
+            return None
+        return self.book.add(decision.event, admitted=decision.spending)
+
+    def _add_all(
+        self, attempt: PlanEvent | None, found: Mapping[tuple[str, str], Decision]
+    ) -> dict[tuple[str, str], Row | None]:
         """Add these events and return their rows. Nothing is left to refuse: what fails here is no
         refusal, and nothing is written."""
         try:
-            return [None if event is None else self.book.add(event) for event in decided]
+            if attempt is not None:
+                self.book.add(attempt)
+            return {name: self._added(decision) for name, decision in found.items()}
         except SulqError as error:
             raise RuntimeError("a batch that was admitted could not be added") from error
 

@@ -1,4 +1,5 @@
-"""Bits from the operating system, and a uniform real number whose bits come as needed.
+"""Bits from the operating system, exact coins made of them, and a uniform real number whose bits
+come as needed.
 
 There is no seed, and no buffer outlives the call that made it: neither threads nor forked
 processes can share a bit, and none is left in memory to read afterwards.
@@ -43,6 +44,17 @@ class OsBits:
             value = self.bits(count)
             if value < bound:
                 return value
+
+    def bernoulli_exp(self, top: int, bottom: int) -> bool:
+        """True with probability exp(-top/bottom). Canonne, Kamath, Steinke 2020, algorithm 1."""
+        while top > bottom:
+            if not self.bernoulli_exp(1, 1):
+                return False
+            top -= bottom
+        k = 1
+        while self.below(bottom * k) < top:
+            k += 1
+        return k % 2 == 1
 
 
 def words(count: int) -> NDArray[np.uint64]:

@@ -1,7 +1,7 @@
 """Noise is drawn here and nowhere else: exact integer draws from bits of the operating system.
 
 Few draws of a law come one by one, in Python integers (Canonne, Kamath, Steinke 2020); many come
-together (sulq.noise.vectors). Both follow the law exactly. Proof: docs/proofs/noise.md.
+together (`vector_sampler`). Both follow the law exactly. Proof: docs/proofs/noise.md.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from sulq.kernel.noise.laws import (
     Geometric,
     Law,
     NoNoise,
+    Proposal,
+    proposal_for,
 )
-from sulq.kernel.noise.vector_sampler import Proposal, draw_many, exp_bounds, plan_for, proposal_for
+from sulq.kernel.noise.vector_sampler import draw_many, exp_bounds, plan_for
 
 QUICK_BITS = 64
 FEW = 64  # odd numbers summed one by one
@@ -154,7 +156,7 @@ def _draw_one(proposal: Proposal, source: OsBits) -> int:
     scale, penalty = proposal.scale, proposal.penalty
     while True:
         y = _laplace(scale.numerator, scale.denominator, source)
-        if penalty is None or _bernoulli_exp(*penalty.ratio(abs(y)), source):
+        if penalty is None or source.bernoulli_exp(*penalty.ratio(abs(y))):
             return y
 
 
@@ -211,7 +213,7 @@ def _poisson(top: int, bottom: int, source: OsBits) -> int:
 def _jump(block: int, top: int, bottom: int, source: OsBits) -> int:
     """A candidate j in [2^block, 2^(block+1)), kept with 2^block/j exp(-j bottom/top); else 0."""
     j = (1 << block) + source.bits(block)
-    kept = source.below(j) < 1 << block and _bernoulli_exp(j * bottom, top, source)
+    kept = source.below(j) < 1 << block and source.bernoulli_exp(j * bottom, top)
     return j if kept else 0
 
 
@@ -224,7 +226,7 @@ def _far_jump(blocks: int, top: int, bottom: int, source: OsBits) -> int:
     j = (stretch << blocks) + source.bits(blocks)
     kept = source.below(j) < 1 << blocks
     kept = kept and all(_two_over_e(source) for _ in range(stretch))
-    return j if kept and _bernoulli_exp(j * bottom - stretch * top, top, source) else 0
+    return j if kept and source.bernoulli_exp(j * bottom - stretch * top, top) else 0
 
 
 def _two_over_e(source: OsBits) -> bool:
@@ -239,24 +241,12 @@ def _geometric(top: int, bottom: int, source: OsBits) -> int:
     """P(y) ~ exp(-y bottom / top), y >= 0: uniform below top, thinned, plus whole tops."""
     while True:
         low = source.below(top)
-        if not _bernoulli_exp(low, top, source):
+        if not source.bernoulli_exp(low, top):
             continue
         high = 0
-        while _bernoulli_exp(1, 1, source):
+        while source.bernoulli_exp(1, 1):
             high += 1
         return (low + top * high) // bottom
-
-
-def _bernoulli_exp(top: int, bottom: int, source: OsBits) -> bool:
-    """True with probability exp(-top/bottom). Canonne, Kamath, Steinke 2020, algorithm 1."""
-    while top > bottom:
-        if not _bernoulli_exp(1, 1, source):
-            return False
-        top -= bottom
-    k = 1
-    while source.below(bottom * k) < top:
-        k += 1
-    return k % 2 == 1
 
 
 def _toss_coins(coins: int, count: int) -> list[int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Generic, NamedTuple, Protocol, TypeVar, overload
+from typing import Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -422,16 +422,6 @@ class Stored(NamedTuple):
     values: tuple[int, ...]
 
 
-class Shelf(Protocol):
-    """Where stored answers are read when a derivation needs them."""
-
-    def read(self, numbers: Sequence[int]) -> list[Stored]:
-        """The answers of these numbers, in this order."""
-
-    def draws(self, digest: str) -> list[int]:
-        """The numbers of a question's answers, oldest first; of some that were never added too."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
     """A stored question, bound."""
@@ -449,10 +439,15 @@ class AnswerStore:
         self,
         bind: Callable[[str], BoundQuery],
         is_public: Callable[[str], bool] | None,
-        shelf: Shelf,
+        read: Callable[[Sequence[int]], list[Stored]],
+        draws: Callable[[str], list[int]],
     ) -> None:
-        """`bind` reads a question's text; `is_public` knows the public columns if sizes are."""
-        self._bind, self._shelf = bind, shelf
+        """`bind` reads a question's text; `is_public` knows the public columns if sizes are.
+
+        `read` returns the answers of these numbers, in this order; `draws` the numbers of the
+        answers to a question by its digest, oldest first, some that were never added among them.
+        """
+        self._bind, self._read, self._numbers = bind, read, draws
         self._sizes_public = is_public is not None
         self._is_public = is_public or (lambda name: False)
         self._lines = IntMap()  # of answers
@@ -484,13 +479,14 @@ class AnswerStore:
 
     def _answers(self, digest: str, among: Collection[int] | None = None) -> list[int]:
         """The numbers of a question's answers, of these (None: all)."""
-        found = [seq for seq in self._shelf.draws(digest) if seq in self._lines]
+        found = [seq for seq in self._numbers(digest) if seq in self._lines]
         return found if among is None else [seq for seq in found if seq in among]
 
     def _allowed(self, digest: str, among: Collection[int] | None) -> list[StoredDraw]:
         """The draws of a question, of these (None: all)."""
         found = {seq: self._draws.get(seq) for seq in self._answers(digest, among)}
-        for stored in self._shelf.read([seq for seq, draw in found.items() if draw is None]):
+        lacking = [seq for seq, draw in found.items() if draw is None]
+        for stored in self._read(lacking) if lacking else ():
             seq, values = stored.seq, stored.values
             found[seq] = self._draws.put(seq, StoredDraw(seq, stored.laws, values), 8 + len(values))
         return [draw for draw in found.values() if draw is not None]
@@ -532,7 +528,7 @@ class AnswerStore:
     def _take_in(self, numbers: Sequence[int]) -> None:
         asleep = [seq for seq in numbers if self._lines.get(seq) == ASLEEP]
         for start in range(0, len(asleep), MOST_READ):
-            for stored in self._shelf.read(asleep[start : start + MOST_READ]):
+            for stored in self._read(asleep[start : start + MOST_READ]):
                 if self._lines.get(stored.seq) == ASLEEP:  # not woken with an earlier answer
                     line = self._line_of(stored)
                     for seq in self._answers(stored.digest):
@@ -564,7 +560,7 @@ class AnswerStore:
         """The questions of these lines, bound again where that was long ago."""
         found = {line: self._known.get(line) for line in lines}
         lacking = [line for line, known in found.items() if known is None]
-        stored = self._shelf.read([int(self._first.values[line]) for line in lacking])
+        stored = self._read([int(self._first.values[line]) for line in lacking]) if lacking else []
         for line, each in zip(lacking, stored, strict=True):
             bound = self._lately.get(each.question) or self._bind(each.question)
             assert type(bound.sums) is RowSums  # noqa: S101

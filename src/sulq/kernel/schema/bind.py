@@ -28,7 +28,6 @@ from sulq.kernel.schema import columns as declared
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.fixed_point import Steps
-from sulq.kernel.schema.overflow import Fits
 from sulq.kernel.schema.program import (
     BinCells,
     CategoryCells,
@@ -42,6 +41,7 @@ from sulq.kernel.schema.program import (
     height,
     rows_of_table,
 )
+from sulq.kernel.schema.ranges import Fits
 from sulq.kernel.schema.sensitivity import (
     PersonSums,
     Sensitivity,
@@ -187,7 +187,9 @@ def bind(
     """
     statistic = as_statistic(question)
     try:
-        query, schema, of = relation_of(statistic.query.canonical(), schema)
+        query, of = statistic.query.canonical(), None
+        if schema.of_study or query.table:
+            query, schema, of = relation_of(query, schema)
         if query.outer is not None:
             found = _bind_outer(query, schema, of, neighbours, grid, asked_before)
         else:
@@ -233,7 +235,8 @@ def _bind_sums(
             "the question is nested too deeply; flatten or shorten it", reason=Reason.TOO_LARGE
         )
     Fits().check(program.rows, program.terms, program.groups)
-    binder.notes += checked_values(schema, program)
+    if schema.of_study:
+        binder.notes += checked_values(schema, program)
     text = text_of(query)
     if query.clip is not None:
         return _bind_persons(
@@ -352,7 +355,7 @@ def _bind_outer(
         raise InvalidQuery(
             "the question is nested too deeply; flatten or shorten it", reason=Reason.TOO_LARGE
         )
-    said = checked_values(schema, bound.program.rows, leaves)
+    said = checked_values(schema, bound.program.rows, leaves) if schema.of_study else []
     whole = [leaf.value if isinstance(leaf, UnitLeaf) else leaf for leaf in leaves]
     cells = (CategoryCells, FlagCells)
     Fits().check(bound.program.rows, (leaf for leaf in whole if not isinstance(leaf, cells)))

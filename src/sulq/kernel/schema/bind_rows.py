@@ -16,7 +16,7 @@ from sulq.kernel.schema import fixed_point, program
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema, as_number
 from sulq.kernel.schema.fixed_point import Steps, against, converted
 from sulq.kernel.schema.program import Condition, Integer
-from sulq.kernel.schema.ranges import World, truth_of
+from sulq.kernel.schema.ranges import World, round_leaf, truth_of
 
 
 def like(pattern: str, text: str) -> bool:
@@ -276,7 +276,7 @@ class RowBinder:
         if any((end / value.step).denominator != 1 for end in (low, high)):
             return None
         node = program.Quantised(leaf.column, float(low), float(high), leaf.per_unit)
-        ends = (fixed_point.round_leaf(node, node.low), fixed_point.round_leaf(node, node.high))
+        ends = (round_leaf(node, node.low), round_leaf(node, node.high))
         return Steps(node, *ends, value.step, True, None, value.kind)
 
     def _clip_bound(self, operand: Expression, value: Steps) -> Fraction:

@@ -198,6 +198,7 @@ class Schema:
     _by_name: Mapping[str, Column] = field(compare=False, repr=False)
 
     MOST_ACCOUNTS: ClassVar[int] = 4_096
+    of_study: ClassVar[bool] = False  # of several tables about the same persons
 
     def __init__(
         self,
@@ -297,6 +298,11 @@ class Schema:
     def who(self) -> str:
         """Who is protected, in the plural."""
         return "rows" if self.unit == "row" else "persons"
+
+    @property
+    def held(self) -> str:
+        """What an interval holds: of persons, the value over the rows that count, not the file's"""
+        return "the true value" if self.one_each else "the true value over the rows that count"
 
     def on_grid(self, bits: int) -> Schema:
         """The same schema with another leaf resolution."""

@@ -27,10 +27,10 @@ from sulq.kernel.schema.program import (
     Quantised,
     Shifted,
 )
+from sulq.kernel.schema.ranges import round_leaf
 
 WIDE = 2**31
 ROOMY = 2**40
-LARGEST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,6 @@ def leaf(column: Number, bits: int) -> Steps:
 
 def _binary64(number: Fraction) -> float:
     return number.numerator / number.denominator
-
-
-def round_leaf(node: Quantised, x: float) -> int:
-    """The leaf formula on one number, as every engine computes it."""
-    clamped = min(max(x, node.low), node.high)
-    return math.floor(clamped * node.per_unit + 0.5)
 
 
 def constant(number: Fraction, kind: str = "number") -> Steps:

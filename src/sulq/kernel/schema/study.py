@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from sulq.errors import InvalidQuery, Reason, Refused
 from sulq.kernel.query.expressions import Column, Expression, Operation
@@ -36,8 +36,8 @@ from sulq.kernel.schema.columns import (
     check_whole,
 )
 from sulq.kernel.schema.fixed_point import Steps
-from sulq.kernel.schema.overflow import Fits
 from sulq.kernel.schema.program import Condition, Integer, OfTable, Quantised, Text, height
+from sulq.kernel.schema.ranges import Fits
 
 DEFAULT_CEILING = 1_000
 MOST_CEILING = 2**20
@@ -189,6 +189,7 @@ class Study(Schema):
     `Study("patients", Category("sex", ["F", "M"]), person="patient_id", tables=[EventTable(...)])`.
     """
 
+    of_study: ClassVar[bool] = True
     name: str
     tables: tuple[EventTable, ...]
     _values: dict[str, BoundValue] = field(compare=False, repr=False)
@@ -305,6 +306,7 @@ def schema_from_json(facts: Mapping[str, Any]) -> Schema:
 class EventSchema(Schema):
     """The rows of an event table, each with the columns of its person's row."""
 
+    of_study: ClassVar[bool] = True
     study: Study
     table: EventTable
     of_person: Mapping[str, str] = field(compare=False, repr=False)

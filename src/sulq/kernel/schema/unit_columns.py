@@ -9,7 +9,6 @@ from fractions import Fraction
 
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema.columns import Category, Flag, HiddenColumns, Number, Schema
-from sulq.kernel.schema.fixed_point import round_leaf
 from sulq.kernel.schema.norms import BoundVector, sized
 from sulq.kernel.schema.program import (
     Added,
@@ -23,6 +22,7 @@ from sulq.kernel.schema.program import (
     Lesser,
     Quantised,
 )
+from sulq.kernel.schema.ranges import round_leaf
 from sulq.kernel.schema.vector_program import (
     BITS,
     FULL,
