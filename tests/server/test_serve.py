@@ -19,6 +19,7 @@ from tests.waiting import LONGEST
 from typer.testing import CliRunner
 
 from sulq.cli import app
+from sulq.cli.server_process import Where
 from sulq.kernel.ledger.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
@@ -215,6 +216,13 @@ def test_the_demo_serves_checks_itself_and_ends_in_a_pipe(home):
     assert (last["step"], last["healthy"]) == ("served", True)
     quiet = sulq(home, "demo", "--people", "1000", "--no-serve", "--json")
     assert json.loads(quiet.stdout)[-1]["step"] == "next"
+
+
+def test_no_reply_waits_for_an_acknowledgement():
+    with Where(port=0).listen() as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_help_and_the_package_load_no_server():

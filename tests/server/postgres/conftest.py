@@ -78,6 +78,7 @@ class Door:
     tokens: dict[str, str]
     log: io.StringIO
     app: Any
+    listening: socket.socket
 
     def options(self, purpose: str | None = None, credits: int = 100, **more: str) -> str:
         """The options of a connection that may spend."""
@@ -128,7 +129,7 @@ def opened(
         )
         port = listening.getsockname()[1]
         with serving(app) as url:
-            yield Door(url, port, database, access, tokens, log, app)
+            yield Door(url, port, database, access, tokens, log, app, listening)
         access.close()
 
 

@@ -148,6 +148,13 @@ def test_asyncpg(door: Door) -> None:
             "SELECT column_name FROM information_schema.columns WHERE table_name = $1", "people"
         )
         assert [row["column_name"] for row in listed] == COLUMNS
+        found = await connection.fetch(
+            "SELECT relname FROM pg_class WHERE oid = $1 AND relnatts >= $2", 16384, 1
+        )
+        assert [row["relname"] for row in found] == ["people"]
+        older = await connection.fetch("SELECT COUNT(*) AS n FROM people WHERE age + $1 > 60", 20)
+        same = await connection.fetch("SELECT COUNT(*) AS n FROM people WHERE age > $1", 40)
+        assert len(older) == len(same) == 1
         await connection.reset()
         await connection.close()
 

@@ -229,6 +229,58 @@ def test_a_token_is_looked_at_before_each_statement(door: Door) -> None:
         psycopg.connect(**door.given("brief"))
 
 
+def test_reading_describing_and_executing_are_one_request(door: Door, raw: Raw) -> None:
+    """Parse is work, so that it counts; what belongs to it is not counted again."""
+    tables = {id_of(door.database): "people"}
+    raw.start(door.access.issue("reader", Role.ANALYST, tables, rate=Rate(6, "day")))
+
+    def states() -> list[str]:
+        raw.send("S")
+        return [fields(body)["C"] for letter, body in raw.until("Z") if letter == "E"]
+
+    parse(raw, "SELECT 1")
+    raw.send("D", b"S\0")
+    bind(raw)
+    raw.send("E", b"\0" + struct.pack("!i", 0))
+    assert states() == []  # 1
+    bind(raw)
+    raw.send("E", b"\0" + struct.pack("!i", 0))
+    assert states() == []  # 2: a second execution
+    parse(raw, "SELECT COUNT(*) FROM people WHERE age > 'x'")  # 3
+    for _ in range(2):
+        raw.send("D", b"S\0")
+        assert states() == ["42804"]  # 3, and 4: a second look after the refusal
+    assert raw.letters("DECLARE c CURSOR FOR SELECT 1") == "CZ"  # 5
+    assert raw.letters("FETCH 1 FROM c") == "TDCZ"  # 6
+    parse(raw, "SELECT 1")
+    assert states() == ["53300"]
+
+
+def test_columns_are_those_that_were_described(door: Door, raw: Raw) -> None:
+    raw.start(door.tokens["analyst"], options=door.options("columns"))
+    parse(raw, "SELECT COUNT(*) AS n FROM people WHERE age > 19", "kept")
+    raw.send("D", b"Skept\0")
+    raw.send("S")
+    raw.until("Z")
+    raw.query("SET sulq.intervals = on")
+    before = door.left
+    raw.send("B", b"\0kept\0" + struct.pack("!hhh", 0, 0, 0))
+    raw.send("E", b"\0" + struct.pack("!i", 0))
+    raw.send("S")
+    said = [body for letter, body in raw.until("Z") if letter == "E"]
+    assert "cached plan must not change result type" in fields(said[0])["M"]
+    assert door.left == before
+    raw.send("D", b"Skept\0")
+    raw.send("S")
+    told = next(body for letter, body in raw.until("Z") if letter == "T")
+    assert struct.unpack("!h", told[:2]) == (3,)  # n, n_low, n_high
+    parse(raw, "SHOW ALL")
+    raw.send("D", b"S\0")
+    raw.send("S")
+    told = next(body for letter, body in raw.until("Z") if letter == "T")
+    assert struct.unpack("!h", told[:2]) == (3,)  # as many as its rows have
+
+
 def test_cancel_and_leaving_change_neither_charge_nor_answer(door: Door) -> None:
     text = "SELECT COUNT(*) AS n FROM people WHERE age > 77"
     before = door.left
@@ -362,6 +414,11 @@ MAKE_CERTIFICATE = (
     "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
     " -keyout key.pem -out cert.pem"
 )
+
+
+def test_no_reply_waits_for_an_acknowledgement(door: Door) -> None:
+    """Else each statement took 40 ms, the client's delayed ACK."""
+    assert door.listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.fixture(scope="module")

@@ -218,6 +218,18 @@ INFORMATION = {
     "collations": "collation_catalog t collation_schema t collation_name t pad_attribute t",
 }  # fmt: skip
 
+OF_KINDS = {"o": OID, "b": BOOL, "i": INT4, "s": INT4, "l": INT8, "f": FLOAT8, "d": TIMESTAMP}
+
+
+def type_of_column(name: str) -> int:
+    """Return the OID of the type of a column of the catalogue, for a parameter beside it."""
+    for columns in (*PG.values(), *INFORMATION.values()):
+        words = columns.split()
+        if name in words[::2]:
+            return OF_KINDS.get(words[2 * words[::2].index(name) + 1], TEXT)
+    return TEXT
+
+
 MACROS = {
     "regclass_of(n)": "(SELECT max(k.oid) FROM pg.pg_class k JOIN pg.pg_namespace s ON"
     " k.relnamespace = s.oid WHERE n IN (k.relname, s.nspname || '.' || k.relname))",

@@ -55,6 +55,9 @@ class Listener:
         self._connections: dict[asyncio.Task[Any], WireSession | None] = {}
 
     async def start(self) -> None:
+        # Taken over by each connection. Else a reply waits 40 ms for the client's delayed ACK:
+        # asyncio asks for this only where the socket names TCP as its protocol.
+        self._port.listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._server = await asyncio.start_server(
             self._connected, sock=self._port.listening, limit=protocol.CHUNK
         )

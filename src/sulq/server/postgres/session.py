@@ -99,6 +99,10 @@ class Prepared:
     columns: list[Column | None]
     fields: list[Field] | None = None
     """Its columns, once they were described."""
+    described: tuple[bool, ...] | None = None
+    """The settings that its columns were described under."""
+    counted: bool = False
+    """True if reading or describing it has counted as a request and it was not executed since."""
 
 
 @dataclass(slots=True)
@@ -259,8 +263,12 @@ class WireSession:
         self.send(protocol.backend_key(secrets.randbits(31), secrets.randbits(32)))
         self.send(protocol.ready(self._transaction))
 
-    def check_token(self) -> Caller:
-        """Return who asks, if the token is still good and has not asked too often."""
+    def check_token(self, prepared: Prepared | None = None) -> Caller:
+        """Return who asks, if the token is still good and has not asked too often.
+
+        Reading a statement is work, so it counts as a request. Describing it and executing it for
+        the first time belong to the same request; each execution after that is another.
+        """
         access = self.service.access
         caller = access.caller(self._token)
         if caller is None:
@@ -268,6 +276,8 @@ class WireSession:
                 WireError("28P01", "the token of this connection is not good any more")
             )
         self.caller = caller
+        if prepared is not None and prepared.counted:
+            return caller
         if (wait := access.allow(caller)) and caller.rate is not None:
             raise wire_error(too_often(wait, caller.rate))
         return caller
@@ -344,11 +354,15 @@ class WireSession:
         """The simple protocol: all statements of a text, one after the other."""
         text = body.text()
         body.end()
+        self.check_token()
         found = await self._free(statements.split, text)
         if not found:
             self.send(protocol.EMPTY)
-        for each in found:
+        for number, each in enumerate(found):
+            if number:
+                self.check_token()
             portal = Portal(await self._read(each, []), [], [])
+            portal.prepared.counted = True
             result = await self._run(portal)
             if result.fields:
                 self.send(protocol.row_description(result.fields, [0] * len(result.fields)))
@@ -360,10 +374,13 @@ class WireSession:
         body.end()
         if name and (name in self._prepared or len(self._prepared) >= MOST_NAMED):
             raise WireError("42P05", "this name is taken, or too many statements are prepared")
+        self.check_token()
         found = await self._free(statements.split, text)
         if len(found) > 1:
             raise WireError("42601", "a prepared statement is one statement, without `;` inside")
-        self._prepared[name] = await self._read(found[0] if found else "", oids)
+        prepared = await self._read(found[0] if found else "", oids)
+        prepared.counted = True
+        self._prepared[name] = prepared
         self.send(protocol.PARSED)
 
     async def _read(self, text: str, oids: list[int]) -> Prepared:
@@ -491,10 +508,24 @@ class WireSession:
 
     async def _fields(self, prepared: Prepared, params: list[Any]) -> list[Field]:
         """Return the columns that a statement will have, without asking it."""
-        if prepared.fields is None:
-            self.check_token()  # a look at prices counts as over HTTP
+        if isinstance(prepared.statement, statements.Control):
+            return await self._described(prepared.statement, params)
+        shown = self._shown(prepared.statement)
+        if prepared.fields is None or prepared.described != shown:
+            self.check_token(prepared)  # a look at prices counts as over HTTP
+            prepared.counted = False  # who looks again after a refusal is counted again
             prepared.fields = await self._described(prepared.statement, params)
+            prepared.described, prepared.counted = shown, True
         return prepared.fields
+
+    def _shown(self, statement: statements.Statement) -> tuple[bool, ...]:
+        """Return the settings that decide which columns a statement has."""
+        match statement:
+            case statements.Question():
+                return (self.settings.intervals,)
+            case statements.DeclaredBounds():
+                return self.settings.intervals, self.settings.declared
+        return ()
 
     async def _described(self, statement: statements.Statement, params: list[Any]) -> list[Field]:
         match statement:
@@ -503,7 +534,7 @@ class WireSession:
             case statements.DeclaredBounds(question=question) if not self.settings.declared:
                 return await self._question_fields(question, params)
             case statements.Control(word="SHOW", words=words):
-                return [Field(_setting_name(words), TEXT)]
+                return self._show(words).fields
             case statements.Control(word="FETCH", words=words):
                 return await self._fields_of_cursor(words)
             case statements.Control() | statements.Nothing():
@@ -533,7 +564,9 @@ class WireSession:
     async def _run(self, portal: Portal) -> ResultSet:
         """Execute a statement."""
         statement = portal.prepared.statement
-        caller = self.check_token()
+        caller = self.check_token(portal.prepared)
+        portal.prepared.counted = False
+        self._check_description(portal.prepared)
         if self._transaction == "E" and not _ends(statement):
             raise WireError(
                 "25P02",
@@ -547,6 +580,16 @@ class WireSession:
             case statements.DeclaredBounds(question=question) if not self.settings.declared:
                 return await self._ask(caller, question, portal.params)
         return await self._looked_up(statement, portal.params)
+
+    def _check_description(self, prepared: Prepared) -> None:
+        """Refuse a statement whose columns are not those that the client was told."""
+        if prepared.described not in (None, self._shown(prepared.statement)):
+            raise WireError(
+                "0A000",
+                "cached plan must not change result type: sulq.intervals or sulq.filters was set"
+                " after the statement was described",
+                "prepare it again; nothing was charged",
+            )
 
     async def _looked_up(self, statement: statements.Statement, params: list[Any]) -> ResultSet:
         """Answer from the public schema: the catalogue, columns, declared bounds."""
@@ -672,6 +715,7 @@ class WireSession:
         prepared = await self._read(text, [])
         if isinstance(prepared.statement, statements.Control | statements.Nothing):
             raise WireError("42601", "a cursor is of a SELECT")
+        prepared.counted = True  # by DECLARE; each FETCH counts for itself
         self._portals[name] = Portal(prepared, [], [])
         return ResultSet(tag="DECLARE CURSOR")
 

@@ -13,6 +13,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
 
 from sulq.kernel.schema.columns import Category, Column, Flag, Schema
+from sulq.server.postgres.catalogue import type_of_column
 from sulq.server.postgres.protocol import WireError
 from sulq.server.postgres.types import (
     BOOL,
@@ -20,6 +21,7 @@ from sulq.server.postgres.types import (
     FLOAT8,
     INT4,
     INT8,
+    OID,
     TEXT,
     TIMESTAMP,
     type_of,
@@ -316,13 +318,19 @@ def inferred(node: exp.Expr, schema: Schema | None) -> tuple[int, Column | None]
         return INT8, None
     while isinstance(parent, exp.Paren | exp.Tuple | exp.Neg):
         parent = parent.parent
-    if schema is not None and isinstance(parent, exp.Binary | exp.In | exp.Between):
+    beside = None
+    if isinstance(parent, exp.Binary | exp.In | exp.Between):
         beside = parent.find(exp.Column)
-        columns = {column.name.casefold(): column for column in schema.columns}
-        column = None if beside is None else columns.get(beside.name.casefold())
-        if column is not None:
-            return type_of(column), column
-    return TEXT, None
+    if beside is None:
+        return TEXT, None
+    if schema is None:
+        return type_of_column(beside.name.casefold()), None
+    columns = {column.name.casefold(): column for column in schema.columns}
+    column = columns.get(beside.name.casefold())
+    if column is None:
+        return TEXT, None
+    computed = isinstance(parent, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod)
+    return type_of(column), None if computed else column
 
 
 def sample(oid: int, column: Column | None) -> Any:
@@ -332,7 +340,9 @@ def sample(oid: int, column: Column | None) -> Any:
     if column is not None and not isinstance(column, Flag):
         low: Any = column.low
         return low.isoformat() if hasattr(low, "isoformat") else low
-    return {BOOL: True, INT4: 1, INT8: 1, FLOAT8: 1.0, DATE: "2000-01-01"}.get(oid, "x")
+    day = "2000-01-01"
+    made = {BOOL: True, INT4: 1, INT8: 1, OID: 1, FLOAT8: 1.0, DATE: day, TIMESTAMP: day}
+    return made.get(oid, "x")
 
 
 def filled(tree: exp.Expr, params: Sequence[Any]) -> exp.Expr:
