@@ -58,6 +58,7 @@ class Site:
     database: Database
     tokens: dict[str, str]
     log: io.StringIO
+    tables: Tables
 
 
 @dataclass
@@ -172,7 +173,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             tables = Tables({"admissions": database})
             app = create_app(tables, access, settings=Settings(), log=Log(log))
             with serving(app) as port:
-                yield Site(f"http://127.0.0.1:{port}", access, database, tokens, log)
+                yield Site(f"http://127.0.0.1:{port}", access, database, tokens, log, tables)
             access.close()
     finally:
         os.environ.pop("SULQ_STATE")

@@ -91,7 +91,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         tables = Tables({"admissions": database}, publish, place / "sulq.toml")
         app = create_app(tables, access, settings=Settings(), log=Log(log), report=report_page)
         with serving(app) as port:
-            yield Home(f"http://127.0.0.1:{port}", access, database, tokens, log, place)
+            yield Home(f"http://127.0.0.1:{port}", access, database, tokens, log, tables, place)
         access.close()
 
 

@@ -25,6 +25,7 @@ from tests.waiting import LONGEST
 
 from sulq import Database, Flag, Number, Promise, Schema, col, count
 from sulq.attacks.side_channels import rank_correlation
+from sulq.database.individual import PlainReader
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Role
 from sulq.server.limits import Settings
@@ -68,7 +69,8 @@ def table(planted: bool, dawdle: Callable[[float], object]) -> Database:
     rows = {"number": np.arange(ROWS), "planted": np.arange(ROWS) == (ROWS - 1 if planted else -1)}
     promise = Promise(1, "1e-6", 10**6)
     found = Database.open(rows, SCHEMA, promise, ":memory:", name=f"table{planted:d}")
-    found.engine = Slower(found.engine, planted, dawdle)  # type: ignore[assignment]
+    slower: Any = Slower(found.engine, planted, dawdle)
+    found.reader = PlainReader(slower)
     return found
 
 

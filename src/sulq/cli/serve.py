@@ -123,7 +123,8 @@ def run(
 
         found, waiting, sick = _opened_each(policies, lambda table: held(opened(table)))
         names = list(found)
-        tables = Tables(found, lambda table: held(published(table)), policy, waiting)
+        sharing = [table.name for table in policies if table.sharing]
+        tables = Tables(found, lambda table: held(published(table)), policy, waiting, sharing)
 
         def told(now: Started) -> None:
             if as_json:

@@ -264,7 +264,11 @@ def _option_lines(table: TablePolicy) -> list[str]:
     lines = [f"grants.{_key(who)} = {_value(credits)}" for who, credits in table.grants.items()]
     if table.version_budget is not None:
         lines.append(f"version_budget = {_value(table.version_budget)}")
-    lines += [f"{option} = true" for option in ("individual", "apart") if getattr(table, option)]
+    lines += [
+        f"{option} = true"
+        for option in ("individual", "apart", "sharing")
+        if getattr(table, option)
+    ]
     if table.partners is not None:
         named = {"keys": table.partners.keys, "colluding": table.partners.colluding}
         lines.append(f"partners = {_inline(named)}")

@@ -39,6 +39,7 @@ KEYS = (
     "apart",
     "receipts",
     "partners",
+    "sharing",
 )
 
 
@@ -71,6 +72,8 @@ class TablePolicy:
     """The owner says that nobody is in this table and in another one of the policy."""
     receipts: str | None = None  # the ledger's receipts journal
     partners: Partners | None = None  # owners to add securely with, V.4
+    sharing: bool = False
+    """Whoever was told an answer may share it with others who have a token of this table."""
     companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     beside: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     """The other tables of the policy."""
@@ -136,6 +139,7 @@ class TablePolicy:
             apart=_yes(name, "apart", facts.get("apart", False)),
             receipts=_text(name, "receipts", facts["receipts"]) if "receipts" in facts else None,
             partners=_partners(name, facts["partners"]) if "partners" in facts else None,
+            sharing=_yes(name, "sharing", facts.get("sharing", False)),
         )
 
     @property

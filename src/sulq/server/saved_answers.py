@@ -68,7 +68,7 @@ class SavedAnswers:
 
     def find(self, shelf: AnswerShelf, number: int) -> SavedAnswer | None:
         """Return what is kept of an entry; None if nothing is."""
-        with self._transaction():
+        with self.transaction():
             rows = self._connection.execute(
                 f"SELECT {COLUMNS} FROM answers WHERE place = ? AND account = ? AND number = ?",  # noqa: S608 - constant names
                 (*shelf, number),
@@ -77,7 +77,7 @@ class SavedAnswers:
 
     def listed(self, shelf: AnswerShelf) -> dict[int, SavedAnswer]:
         """Return everything that an account keeps, by number."""
-        with self._transaction():
+        with self.transaction():
             rows = self._connection.execute(
                 f"SELECT {COLUMNS} FROM answers WHERE place = ? AND account = ?",  # noqa: S608 - constant names
                 shelf,
@@ -94,7 +94,7 @@ class SavedAnswers:
     ) -> None:
         """Keep the statement of these entries, the first time that it is asked."""
         due = None if credits is None else fraction_text(credits)
-        with self._transaction():
+        with self.transaction():
             for number in numbers:
                 self._connection.execute(
                     "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, '', '', 0)"
@@ -107,7 +107,7 @@ class SavedAnswers:
         self, shelf: AnswerShelf, number: int, name: str, note: str, *, pinned: bool
     ) -> None:
         """Give an answer a name, a note and a pin, or take them away."""
-        with self._transaction():
+        with self.transaction():
             self._connection.execute(
                 "INSERT INTO answers VALUES (?, ?, ?, ?, '', NULL, NULL, ?, ?, ?)"
                 " ON CONFLICT DO UPDATE SET name = excluded.name, note = excluded.note,"
@@ -116,13 +116,13 @@ class SavedAnswers:
             )
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[apsw.Connection]:
         """One at a time; what cannot be read or written is the same to all."""
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
                 try:
-                    yield
+                    yield self._connection
                 except BaseException:
                     self._connection.execute("ROLLBACK")
                     raise

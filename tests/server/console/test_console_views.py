@@ -352,7 +352,8 @@ def test_refusals(service: Service, sql: str, reason: str) -> None:
 
 def test_the_frame_shows_each_role_its_own(service: Service) -> None:
     mine = head_view(service, ANALYST, "admissions", "ask")
-    assert [tab.name for tab in mine.tabs] == ["Table", "Ask", "Learn", "Budget", "Risk", "Ledger"]
+    shown = ["Table", "Ask", "Boards", "Learn", "Budget", "Risk", "Ledger"]
+    assert [tab.name for tab in mine.tabs] == shown
     assert mine.rest == "of 40 credits left" and not mine.prefix
     owner = head_view(service, OWNER, "admissions", "table")
     assert [tab.name for tab in owner.tabs][-2:] == ["Publish", "Access"]

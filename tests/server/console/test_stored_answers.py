@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from tests.server.conftest import Served, new_key
 
+from sulq import col, correlation, count, histogram, mean, quantiles, total, variance
 from sulq.server.auth.tokens import Role
 from sulq.server.console.ask.build import filter_view, literal
 from sulq.server.console.labels import statement_title
@@ -107,7 +109,7 @@ def test_a_question_that_was_not_asked_in_sql_opens_too(server: Served) -> None:
     reply = server.post("sql", sql, "analyst", new_key())
     number = reply.json()["receipts"][0]
     text = server.client("analyst").get(PAGES["GET"].format(number)).text
-    assert 'id="result"' in text and "illness" in text and "Edit this question" not in text
+    assert "Count, smoker, by illness" in text and "Edit this question" in text
 
 
 def test_a_closed_table_is_a_library(server: Served) -> None:
@@ -155,3 +157,41 @@ def test_values_are_spelled_as_sql_takes_them(server: Served) -> None:
     assert (found.kind, found.step) == ("number", "1")
     hidden = server.client("analyst").get("/console/people/filter?column=no_such")
     assert hidden.status_code == 404
+
+
+ASKED = (
+    (mean("age", where=col("smoker")), "Average age, smoker", "average is"),
+    (variance("age"), "Spread of age", "spread is"),
+    (quantiles("age", [0.5], where=col("smoker")), "Median age, smoker", "median is"),
+    (count(where=(col("age") > 30) & (col("illness") == "asthma")), "Count, ", "n is"),
+    (total("income"), "Total income", "total is"),
+    (correlation("age", "income"), "Correlation of age, income", "correlation has no reading"),
+)
+
+
+def test_what_python_asked_opens_as_what_was_asked(server: Served) -> None:
+    """Not as the sums that it is read from; nothing is charged or written."""
+    for question, title, figure in ASKED:
+        answer = server.database.as_analyst("analyst").ask(question)
+        number, head = int(answer.receipt.body["seq"]), server.database.ledger.head
+        text = server.client("analyst").get(PAGES["GET"].format(number)).text
+        assert title in text and figure in text and "CENTRED" not in text, text
+        assert server.database.ledger.head == head
+        listed = server.client("analyst").get("/console/people/ask").text
+        assert title in listed and "CENTRED" not in listed
+
+
+def test_a_cheap_question_of_another_program_shows_its_own_answer(server: Served) -> None:
+    """The statement stands for the entry only if it asks the very same sums."""
+    ann = server.database.as_analyst("analyst")
+    cheap = ann.ask(mean("age"), credits=Fraction(1, 2))
+    dear = ann.ask(mean("age"), credits=8)
+    texts = [
+        server.client("analyst").get(PAGES["GET"].format(one.receipt.body["seq"])).text
+        for one in (cheap, dear)
+    ]
+    said = {text.split('class="result"')[1].split("</p>")[0] for text in texts}
+    assert len(said) == 2 and all("average is" in text for text in said)
+    edges = ann.ask(histogram("age", edges=[0, 20, 65, 110]))  # no statement of ours asks it
+    text = server.client("analyst").get(PAGES["GET"].format(edges.receipt.body["seq"])).text
+    assert 'id="result"' in text and "Edit this question" not in text

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from sulq.server.console import access, budget, framework, ledger, publish, risk, stored, table
+from sulq.server.console import (
+    access,
+    boards,
+    budget,
+    framework,
+    ledger,
+    publish,
+    risk,
+    stored,
+    table,
+)
 from sulq.server.console.ask import build, page
 from sulq.server.console.learn import page as learn_page
 from sulq.server.service.session import Service
@@ -22,6 +32,7 @@ ROUTERS = (
     ledger.router,
     risk.router,
     stored.router,
+    boards.router,
     access.router,
     publish.router,
     framework.router,

@@ -216,6 +216,7 @@ ASKERS = (Role.OWNER, Role.ANALYST)
 TABS = (
     ("table", "Table", EVERYBODY),
     ("ask", "Ask", ASKERS),
+    ("boards", "Boards", ASKERS),
     ("learn", "Learn", ASKERS),
     ("budget", "Budget", EVERYBODY),
     ("risk", "Risk", EVERYBODY),
@@ -223,6 +224,8 @@ TABS = (
     ("publish", "Publish", (Role.OWNER,)),
     ("access", "Access", (Role.OWNER,)),
 )
+ROOMS = {"board": "boards", "a": "ask"}
+"""Pages that belong to the tab of another one."""
 STATES = {"open": ("Open", "ok"), "closed": ("Closed", "warn"), "draft": ("Draft", "")}
 
 
@@ -310,7 +313,7 @@ def head_view(service: Service, caller: Caller, table: str, page: str) -> HeadVi
         caller.name,
         role,
         tuple(
-            Tab(said, f"/t/{table}/{name}", name == page, name == "publish")
+            Tab(said, f"/t/{table}/{name}", name == ROOMS.get(page, page), name == "publish")
             for name, said, _ in tabs
         ),
         "" if purse.shared else "Table: ",

@@ -16,7 +16,7 @@ from sulq.kernel.ledger.accounts import from_json, loss_from_json
 from sulq.kernel.ledger.signing import START, link
 from sulq.kernel.ledger.stores.store import Row
 from sulq.kernel.query.sql_text import kind_of, question_text
-from sulq.server.console.labels import question_title
+from sulq.server.console.labels import question_title, restated, statement_title
 
 PAGE = 1_000
 ASKED = ("charge", "repeat", "release")
@@ -142,7 +142,10 @@ def _event(row: Row, table: str) -> Event:
 def asked_title(question: str) -> str:
     """A question as people say it; a learner's sums have no words of their own."""
     text = question_text(question)
-    return LEARNING if text.startswith("{") else question_title(text)
+    if text.startswith("{"):
+        return LEARNING
+    asked = restated(question, "t")
+    return statement_title(asked, 64) if asked else question_title(text)
 
 
 def bought(event: Event) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
 
+from sulq.errors import InvalidQuery
 from sulq.formatting import spelled
-from sulq.kernel.query.expressions import Column
-from sulq.kernel.query.sql_text import PERSONS
+from sulq.kernel.query.expressions import Column, Expression, Literal, Operation
+from sulq.kernel.query.sql_text import PERSONS, sql_text
+from sulq.kernel.query.sum_query import Group, SumQuery
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.columns import Column as Declared
 from sulq.sql.parse.select import Aggregate, GroupKey, Item, Released, Select, aggregates_of
@@ -251,8 +257,16 @@ def question_title(text: str, most: int = 64) -> str:
     return plain if len(plain) <= most else plain[: most - 2] + " …"
 
 
-SAID = {"AVG": "Average", "SUM": "Total", "MEDIAN": "Median", "MIN": "Lowest", "MAX": "Highest"}
-CALL = re.compile(r"\b(AVG|SUM|MEDIAN|MIN|MAX)\(\s*([\w\"]+)\s*\)", re.IGNORECASE)
+SAID = {
+    "AVG": "Average",
+    "SUM": "Total",
+    "MEDIAN": "Median",
+    "MIN": "Lowest",
+    "MAX": "Highest",
+    "STDDEV": "Spread of",
+    "CORR": "Correlation of",
+}
+CALL = re.compile(rf"\b({'|'.join(SAID)})\(\s*([\w\", ]+?)\s*\)", re.IGNORECASE)
 
 
 def statement_title(sql: str, most: int = 90) -> str:
@@ -286,6 +300,109 @@ def statement_title(sql: str, most: int = 90) -> str:
     for sign, shown in SIGNS:
         text = text.replace(sign, shown)
     return text if len(text) <= most else text[: most - 2] + " …"
+
+
+@lru_cache(maxsize=50_000)
+def restated(question: str, table: str) -> str:
+    """A statement that asks the sums of a stored question, read as what they are sums for: a count
+    and a centred total are an average. Empty where there is none.
+
+    Who shows an answer by it compares the digests of its questions first: it may say another one.
+    """
+    try:
+        query = SumQuery.from_json(json.loads(question))
+        if query.clip is not None or query.outer is not None or not query.terms:
+            return ""
+        keys, median = _keys(query.groups)
+        figures = [f"MEDIAN({median}) AS median"] if median else _figures(query.terms)
+        rows = _without_presence(query)
+    except (InvalidQuery, ValueError, LookupError):
+        return ""
+    if keys is None or not figures:
+        return ""
+    listed_ = ", ".join([key for key, _ in keys] + figures)
+    by = f" GROUP BY {', '.join(name for _, name in keys)}" if keys else ""
+    return f"SELECT {listed_} FROM {column_name(table)}{rows}{by}"  # noqa: S608 - parsed, not run
+
+
+def column_name(name: str) -> str:
+    return sql_text(Column(name))
+
+
+def _keys(groups: Sequence[Group]) -> tuple[list[tuple[str, str]] | None, str]:
+    """What is selected and grouped by; and the column of a median, if the last group is its."""
+    median = sql_text(groups[-1].of) if groups and groups[-1].tree else ""
+    found = []
+    for at, group in enumerate(groups[: len(groups) - bool(median)]):
+        if not group.edges and group.bins is None:
+            text = sql_text(group.of)
+            found.append((text, text))
+            continue
+        band = _band(group)
+        if not band:
+            return None, ""
+        found.append((f"{band[0]} AS {band[1]}", str(at + 1)))
+    return found, median
+
+
+def _band(group: Group) -> tuple[str, str] | None:
+    """Bands of equal width, as SQL makes them: FLOOR(age / 10) * 10."""
+    match group.of:
+        case Operation(name="multiply", operands=(Literal(value), Column(name))):
+            width = 1 / Fraction(str(value))
+        case Column(name):
+            width = Fraction(1)
+        case _:
+            return None
+    edges = [Fraction(str(edge.value)) for edge in group.edges or ()]
+    steps = {high - low for low, high in pairwise(edges)}
+    if steps != {Fraction(1)} or width.denominator != 1:
+        return None
+    spelled_ = column_name(name)
+    return f"FLOOR({spelled_} / {width}) * {width}", column_name(f"{name}_from")
+
+
+def _figures(terms: Sequence[Expression]) -> list[str]:
+    """Aggregates that are read from these sums."""
+    spelled_ = [sql_text(term) for term in terms]
+    inner = [text[8:-1] if text.startswith("CENTRED(") else "" for text in spelled_]
+    products = [text for text in inner if text.startswith("CENTRED(")]
+    columns = [text for text in inner if text and text not in products]
+    if len(products) == 3 and len(columns) == 2:
+        return [f"CORR({columns[0]}, {columns[1]}) AS correlation"]
+    if products:
+        only = len(products) == 1 and len(columns) == 1
+        return [f"STDDEV({columns[0]}) AS spread"] if only else []
+    averages = [f"AVG({x}) AS average_{at}" for at, x in enumerate(columns, 1)]
+    if len(averages) == 1:
+        averages = [f"AVG({columns[0]}) AS average"]
+    if spelled_[0] == "1" and len(terms) == 2 and columns:
+        return averages
+    present = {f"CASE WHEN {x} IS NOT NULL THEN 1 ELSE 0 END" for x in columns}
+    counted = ["COUNT(*) AS n"] if "1" in spelled_ else []
+    added = [
+        text
+        for text, centred in zip(spelled_, inner, strict=True)
+        if text != "1" and not centred and text not in present
+    ]
+    totals = [f"SUM({text}) AS total_{at}" for at, text in enumerate(added, 1)]
+    return [*counted, *averages, *([f"SUM({added[0]}) AS total"] if len(added) == 1 else totals)]
+
+
+def _without_presence(query: SumQuery) -> str:
+    """WHERE without the clauses that an aggregate adds by itself: `x IS NOT NULL`."""
+    rows = query.rows
+    parts = rows.operands if isinstance(rows, Operation) and rows.name == "and" else (rows,)
+    centred = {sql_text(term)[8:-1] for term in query.terms}
+    kept = [part for part in parts if sql_text(part).removesuffix(" IS NOT NULL") not in centred]
+    texts = [
+        f"({sql_text(part)})"
+        if isinstance(part, Operation) and part.name == "or" and len(kept) > 1
+        else sql_text(part)
+        for part in kept
+    ]
+    said = " AND ".join(texts)
+    return "" if said in ("", "TRUE") else f" WHERE {said}"
 
 
 def bound_text(column: Number, end: object) -> str:

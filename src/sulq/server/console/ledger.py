@@ -29,6 +29,7 @@ from sulq.kernel.ledger.export import (
     judge_signature,
 )
 from sulq.server.auth.tokens import Role
+from sulq.server.console.boards import acts_text
 from sulq.server.console.framework import fragment, problem_card
 from sulq.server.console.history import (
     CHANGES,
@@ -102,6 +103,8 @@ class LedgerView:
     noise_more: str
     report: bool
     unit: str
+    acts: tuple[tuple[str, str, str], ...] = ()
+    """Who shared what with whom, for owner and auditor."""
 
 
 def short(print_: str) -> str:
@@ -148,6 +151,7 @@ def ledger_view(session: TableSession) -> LedgerView:
         " scatter as much as claimed?",
         report=session.caller.role != Role.ANALYST,
         unit="row" if database.schema.unit == "row" else "person",
+        acts=acts_text(session),
     )
 
 

@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote as quoted
 
@@ -27,15 +28,17 @@ from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.server.address import base_of
 from sulq.server.auth.tokens import Role
+from sulq.server.boards import Entry
 from sulq.server.console.ask.answer import AnswerView, answer_cell, answer_view
-from sulq.server.console.ask.page import python_text, shelf_of, titled
+from sulq.server.console.ask.page import python_text, titled
 from sulq.server.console.ask.request import AskRequest, PricedStatement
 from sulq.server.console.framework import Form, fragment
 from sulq.server.console.history import Event, history, when_text
-from sulq.server.console.labels import key_text, shape_of
-from sulq.server.errors import not_found
+from sulq.server.console.labels import key_text, restated, shape_of
+from sulq.server.errors import HttpProblem, not_found
 from sulq.server.executor import Asker
 from sulq.server.saved_answers import SavedAnswer
+from sulq.server.service.catalog import id_of
 from sulq.server.service.session import TableSession
 from sulq.wire import SqlBody, sql_reply
 
@@ -86,16 +89,44 @@ class StoredView:
     answer: AnswerView | None
     cells: PlainCells | None
     why_not: str = ""
+    sharing: SharingView | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharingView:
+    """Who else may read an answer, and the boards that it can be put on."""
+
+    table: str
+    number: int
+    mine: bool
+    shares: bool
+    readers: tuple[str, ...]
+    boards: tuple[tuple[str, str], ...]
+    saved: str = ""
+
+
+class ShareForm(Form):
+    """An account's name, as it is typed."""
+
+    reader: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^*\x00-\x1f]+$")]
+
+
+class PinForm(Form):
+    """A board; empty for a new one."""
+
+    board: Annotated[str, Field(max_length=12, pattern=r"^[0-9a-f]*$")] = ""
 
 
 def told_entry(session: TableSession, number: int) -> Event:
-    """Return the entry, if its answer was told to the caller, or if the caller is the owner."""
+    """Return the entry, if its answer was told to the caller or shared with them, or if the caller
+    is the owner."""
     events, answered = history(session.database)
     event = events[number - 1] if number <= len(events) else None
     told = event is not None and event.asked and (event.kind != "charge" or number in answered)
-    mine = event is not None and (
-        session.caller.role == Role.OWNER or event.analyst == session.account
-    )
+    teller, hash_ = ("", "") if event is None else (event.analyst, event.hash)
+    entry, me = Entry(id_of(session.database), number, hash_), session.account
+    let = session.service.boards.lets(entry, teller, me) and session.shares  # looked up for all
+    mine = session.caller.role == Role.OWNER or teller == me or let
     if event is None or event.seq != number or not told or not mine:
         raise not_found("there is no answer of this number for this token")
     return event
@@ -104,15 +135,19 @@ def told_entry(session: TableSession, number: int) -> Event:
 def stored_view(session: TableSession, number: int, base: str) -> StoredView:
     """The answer as it was told. Its numbers come from the ledger."""
     event = told_entry(session, number)
-    kept = session.service.saved.find(shelf_of(session, event.analyst), number)
+    kept = session.service.saved.find(session.shelf(event.analyst), number)
     own = kept if event.analyst == session.account else None
     database = session.database
     oracle = database if event.analyst == OWNER else database.as_analyst(event.analyst)
+    if kept is None or not kept.sql:
+        kept = _restated(oracle, session, event, kept)
     shown = None if kept is None or not kept.sql else _asked_again(oracle, session, kept, base)
     cells = None if shown is not None else _cells(oracle, event)
-    title = titled(event, kept)
+    title = titled(event, own or unnamed(kept))
     paid = credits_word(event.credits) if event.credits else "free"
     who = "" if event.analyst == session.account else f", told to {event.analyst}"
+    if event.analyst != session.account and session.caller.role != Role.OWNER:
+        paid, who = f"by {event.analyst}, who shared it", ""
     sql = "" if kept is None else kept.sql
     why = ""
     if shown is None and cells is None:
@@ -127,7 +162,70 @@ def stored_view(session: TableSession, number: int, base: str) -> StoredView:
         answer=shown,
         cells=cells,
         why_not=why,
+        sharing=sharing_view(session, event),
     )
+
+
+def sharing_view(session: TableSession, event: Event, saved: str = "") -> SharingView:
+    place, me = id_of(session.database), session.account
+    boards = session.service.boards
+    return SharingView(
+        table=session.table,
+        number=event.seq,
+        mine=event.analyst == me or session.caller.role == Role.OWNER,
+        shares=session.shares,
+        readers=tuple(boards.readers(Entry(place, event.seq, event.hash), me)),
+        boards=tuple((b.board, b.title) for b in boards.listed(place, me) if b.account == me),
+        saved=saved,
+    )
+
+
+def shared_view(session: TableSession, number: int, form: ShareForm, *, give: bool) -> SharingView:
+    """Share an answer of one's own, or take it back. Whether there is such an account is not told,
+    for the list of accounts is the owner's."""
+    event, given = told_entry(session, number), sharing_name(session, form.reader)
+    if not sharing_view(session, event).mine:
+        raise not_found("there is no answer of this number that this token may share")
+    boards = session.service.boards
+    act = boards.share if give else boards.take_back
+    act(Entry(id_of(session.database), number, event.hash), session.account, given)
+    said = f"Shared with {given}." if give else f"No longer shared with {given}."
+    return sharing_view(session, event, said)
+
+
+def sharing_name(session: TableSession, reader: str) -> str:
+    """The account that something is shared with, where the policy lets it be shared."""
+    if not session.shares:
+        raise HttpProblem(
+            403,
+            "not_allowed",
+            "answers of this table are not shared",
+            "its owner may write sharing = true into the policy and start the server again",
+        )
+    given = " ".join(reader.split())
+    if not given:
+        raise HttpProblem(422, "invalid_query", "name an account to share with", "type its name")
+    return given
+
+
+def pinned_to(session: TableSession, number: int, form: PinForm) -> str:
+    """Put an answer on a board of one's own; return where that is."""
+    event = told_entry(session, number)
+    boards, place = session.service.boards, id_of(session.database)
+    board = form.board or boards.create(place, session.account, "A new board") or ""
+    found = boards.find(place, board)
+    if found is None or found.account != session.account:
+        raise not_found("there is no board of this name for this token")
+    if not boards.add(place, board, Entry(place, number, event.hash)):
+        raise HttpProblem(
+            422, "too_large", "this board is full", "take something off it, or make another one"
+        )
+    return f"/t/{session.table}/board/{board}"
+
+
+def unnamed(kept: SavedAnswer | None) -> SavedAnswer | None:
+    """Return what others may see of what an account keeps: names and notes are its writer's."""
+    return None if kept is None else replace(kept, name="", note="", pinned=False)
 
 
 def words_view(
@@ -135,6 +233,27 @@ def words_view(
 ) -> WordsView:
     name, note, pinned = ("", "", False) if kept is None else (kept.name, kept.note, kept.pinned)
     return WordsView(session.table, number, title, name, note, pinned, saved)
+
+
+def _restated(
+    oracle: Database | Analyst, session: TableSession, event: Event, kept: SavedAnswer | None
+) -> SavedAnswer | None:
+    """The statement whose only question is the one of this entry, with what the entry paid; what is
+    kept where there is none."""
+    database, table = session.database, session.table
+    sql = restated(event.question, table)
+    if not sql:
+        return kept
+    found = kept or SavedAnswer(event.seq, event.seq)
+    paid = event.share or event.credits or None
+    try:
+        asked = oracle.quote_sql(sql, table=table).plan.questions
+        stored = SumQuery.from_json(json.loads(event.question))
+        if [database.bind(one).digest for one in asked] != [database.bind(stored).digest]:
+            return kept
+    except (SulqError, ValueError):
+        return kept
+    return replace(found, sql=sql, credits=paid)
 
 
 def _asked_again(
@@ -204,7 +323,7 @@ def described_view(session: TableSession, number: int, form: DescribeForm) -> Wo
     event = told_entry(session, number)
     if event.analyst != session.account:
         raise not_found("there is no answer of this number for this token")
-    saved, shelf = session.service.saved, shelf_of(session)
+    saved, shelf = session.service.saved, session.shelf()
     name, note = " ".join(form.name.split()), form.note.strip()
     saved.describe(shelf, number, name, note, pinned=bool(form.pinned))
     kept = saved.find(shelf, number)
@@ -224,3 +343,20 @@ async def describe(
     return await fragment(
         request, "stored_parts.html#described", described_view, session, number, form
     )
+
+
+@router.post("/console/{table}/a/{number}/share")
+async def share(request: Request, session: Asker, number: Number, form: ShareForm) -> Response:
+    made = partial(shared_view, session, number, form, give=True)
+    return await fragment(request, "stored_parts.html#sharing", made)
+
+
+@router.post("/console/{table}/a/{number}/unshare")
+async def unshare(request: Request, session: Asker, number: Number, form: ShareForm) -> Response:
+    made = partial(shared_view, session, number, form, give=False)
+    return await fragment(request, "stored_parts.html#sharing", made)
+
+
+@router.post("/console/{table}/a/{number}/board")
+async def pin(request: Request, session: Asker, number: Number, form: PinForm) -> Response:
+    return await fragment(request, "parts.html#go", pinned_to, session, number, form)

@@ -17,7 +17,8 @@ from sulq.errors import SulqError
 from sulq.formatting import bar_text, credits_word, left_text, ordinal, spelled
 from sulq.kernel.schema.columns import Flag, Schema
 from sulq.server.auth.tokens import Role
-from sulq.server.console.ask.page import own_questions, shelf_of
+from sulq.server.console.ask.page import own_questions
+from sulq.server.console.boards import BoardLine, front_boards
 from sulq.server.console.charts import gauge
 from sulq.server.console.examples import Starter, count_prices, everyone, name, priced_starters
 from sulq.server.console.framework import Balance, balance_of, fragment
@@ -71,6 +72,7 @@ class TableView:
     answered: tuple[AnsweredLine, ...]
     python: tuple[str, str]
     closed: bool
+    front: tuple[BoardLine, ...]
     standing: RelatedRelease
 
 
@@ -104,6 +106,7 @@ def table_view(session: TableSession) -> TableView:
         answered=tuple(answered_lines(session)),
         python=_python(table, found),
         closed=ended,
+        front=front_boards(session),
     )
 
 
@@ -227,7 +230,7 @@ def answered_lines(session: TableSession) -> list[AnsweredLine]:
     if session.caller.role == Role.AUDITOR:  # the entry, never the value
         return []
     mine = {line.number: line.text for line in own_questions(session)}
-    kept = session.service.saved.listed(shelf_of(session))
+    kept = session.service.saved.listed(session.shelf())
     titles: dict[str, int] = {}
     for each in found:
         number = int(each["seq"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,12 +28,15 @@ class Tables:
         publish: Callable[[TablePolicy], Database] | None = None,
         policy: Path | None = None,
         waiting: Sequence[str] = (),
+        sharing: Collection[str] = (),
     ) -> None:
         """`publish` publishes and opens a new table, which is then written into the file `policy`;
-        `waiting` are tables which that file declares and nobody has published."""
+        `waiting` are tables which that file declares and nobody has published; `sharing` are those
+        whose answers may be shared."""
         self._databases = dict(databases)
         self._lock = threading.Lock()
         self.publish, self.policy, self.waiting = publish, policy, tuple(waiting)
+        self.sharing = frozenset(sharing)
         self.on_change: Callable[[], None] | None = None
 
     def names(self) -> list[str]:

@@ -7,6 +7,7 @@ how to answer it; `sulq.server.executor.run_charged` decides when, and that it h
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -160,13 +161,24 @@ def prepare_sql(
         return PreparedRequest([], made_up, kept=False)
 
     def ask() -> SqlReply:
-        return read(real.sql(body.sql, key=key, **terms))
+        reply = read(real.sql(body.sql, key=key, **terms))
+        _keep_statement(session, body, reply)
+        return reply
 
     def work() -> SqlReply:
         price = Fraction(0) if priced.plan.select.explain else priced.credits
         return spend(session, body, key, price, ask)
 
     return PreparedRequest(bounds, work)
+
+
+def _keep_statement(session: TableSession, body: SqlBody, reply: SqlReply) -> None:
+    """Let the answer be opened by what was asked, where the text alone says it."""
+    if not reply.receipts or body.lookups or body.dialect or body.params:
+        return
+    with suppress(HttpProblem):  # a disk that is full keeps no statement, but hides no answer
+        saved = session.service.saved
+        saved.asked(session.shelf(), reply.receipts, body.sql, body.credits, body.rows)
 
 
 def sql_columns(session: TableSession, body: SqlBody) -> tuple[ResultColumn, ...]:

@@ -15,12 +15,13 @@ from sulq.errors import SulqError
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.server.auth.tokens import Access, Caller, Role
+from sulq.server.boards import Boards
 from sulq.server.errors import not_for_this_role, not_found
 from sulq.server.idempotency import KeyedRequest, Replies
 from sulq.server.limits import Settings, check_width
 from sulq.server.pacing import Pace, Wide, check_lasting, pace_of, public_rows, today
 from sulq.server.purposes import Purpose, Purposes
-from sulq.server.saved_answers import SavedAnswers
+from sulq.server.saved_answers import AnswerShelf, SavedAnswers
 from sulq.server.service.catalog import (
     LedgerRecovery,
     SandboxTables,
@@ -42,6 +43,7 @@ class Service:
         self.reservations = Reservations(settings.reservation_idle)
         self.purposes = Purposes.open()
         self.saved = SavedAnswers.open()
+        self.boards = Boards(self.saved)
         self.recovery = LedgerRecovery()
         self.sandbox = SandboxTables()
         self._clocks: dict[str, Pace] = {}
@@ -193,6 +195,15 @@ class TableSession:
         if self.caller.role == Role.ANALYST:
             return self.database.left_for(self.caller.name)
         return self.database.remaining
+
+    def shelf(self, account: str | None = None) -> AnswerShelf:
+        """Return where an account's statements, names and notes are kept; by default one's own."""
+        return AnswerShelf(id_of(self.database), account or self.account)
+
+    @property
+    def shares(self) -> bool:
+        """True if the owner's policy lets answers of this table be shared."""
+        return self.table in self.service.tables.sharing
 
     def purpose(self, name: str) -> Purpose:
         """Return what the caller calls so; it stays the same when the table is amended or grows."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -32,9 +31,8 @@ from sulq.server.errors import HttpProblem, problem_of
 from sulq.server.executor import Asker, run_charged, run_free
 from sulq.server.idempotency import PreparedRequest
 from sulq.server.routes.questions import Key
-from sulq.server.saved_answers import AnswerShelf, SavedAnswer
+from sulq.server.saved_answers import SavedAnswer
 from sulq.server.service import books
-from sulq.server.service.catalog import id_of
 from sulq.server.service.questions import prepare_sql
 from sulq.server.service.session import TableSession, closed
 from sulq.sql.evaluate.result import Result
@@ -133,7 +131,7 @@ def mine_view(session: TableSession) -> MineView:
 def own_questions(session: TableSession) -> list[QuestionLine]:
     """The caller's questions by what they asked, the last ones first: a statement is one line, as
     are the steps of a model; a free repeat is none."""
-    events, kept = history(session.database)[0], session.service.saved.listed(shelf_of(session))
+    events, kept = history(session.database)[0], session.service.saved.listed(session.shelf())
     lines: list[QuestionLine] = []
     steps = 0
     for event in reversed(events):
@@ -166,10 +164,6 @@ def titled(event: Event, kept: SavedAnswer | None) -> str:
     if kept is not None and kept.name:
         return kept.name
     return statement_title(kept.sql) if kept is not None and kept.sql else event.title
-
-
-def shelf_of(session: TableSession, account: str | None = None) -> AnswerShelf:
-    return AnswerShelf(id_of(session.database), account or session.account)
 
 
 class Asking:
@@ -227,10 +221,7 @@ def answered_view(asking: Asking, raw: bytes, base: str) -> AnsweredView:
     if made_up:
         return AnsweredView(None, shown, None)
     if reply.receipts:
-        sent, shelf = asking.sent, shelf_of(session)
-        with suppress(HttpProblem):  # a disk that is full keeps no address, but hides no answer
-            session.service.saved.asked(shelf, reply.receipts, sent.sql, sent.credits, sent.rows)
-            shown = replace(shown, address=f"/t/{session.table}/a/{reply.receipts[0]}")
+        shown = replace(shown, address=f"/t/{session.table}/a/{reply.receipts[0]}")
     quote = asked_view(found.priced_again(), balance_of(session), shown.bars, shown.unit)
     return AnsweredView(quote, shown, mine_view(session))
 

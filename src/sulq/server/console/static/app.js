@@ -159,6 +159,14 @@ function save(name, text, kind) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
+// A file of the server's, fetched with the bearer.
+async function fetched(path, name) {
+  try {
+    const reply = await send(path), text = await html(reply);
+    if (reply.ok) save(name, text, reply.headers.get("content-type")); else find("#failed")?.replaceChildren(parsed(text));
+  } catch (error) { unreachable(error); }
+}
+
 // The audit report in a tab of its own, fetched with the bearer.
 async function report(button) {
   const shown = open("about:blank", "_blank");
@@ -257,12 +265,13 @@ document.addEventListener("click", (event) => {
       go(to.pathname + to.search + to.hash);
     }
   }
-  const button = event.target.closest("[data-copy], [data-link], [data-receipt], [data-save], [data-report], [data-get], [data-post], [data-close], [data-point]");
+  const button = event.target.closest("[data-copy], [data-link], [data-receipt], [data-save], [data-file], [data-report], [data-get], [data-post], [data-close], [data-point]");
   const { copy, save: file, get, post, close, point: to, why } = button?.dataset || {};
   if (copy !== undefined) copied(button, find(copy || "pre", copy ? document : button.closest("section")).textContent);
   else if (button?.dataset.link !== undefined) copied(button, location.origin + location.pathname);
   else if (button?.dataset.receipt) receipt(button.dataset.receipt);
   else if (file) save(file, find(button.dataset.from).textContent, "text/csv");
+  else if (button?.dataset.file) fetched(button.dataset.file, button.dataset.name);
   else if (get) { from = button; exchange(get); }
   else if (post) press(() => exchange(post, { method: "POST" }));
   else if (close) { find(close).replaceChildren(); from?.focus(); }
