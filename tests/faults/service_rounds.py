@@ -39,6 +39,7 @@ from sulq.server.auth.tokens import Access, Role
 from sulq.server.idempotency import Replies
 from sulq.server.limits import Settings
 from sulq.server.middleware import Log
+from sulq.server.purposes import Purposes
 from sulq.server.service.catalog import Tables, id_of
 from sulq.wire import question_json
 
@@ -82,6 +83,8 @@ def facts_of(database: Database) -> dict[str, Any]:
 
 def serve(home: Path, life: int, mode: str, tell: int, die: Any) -> None:
     _hook(Replies, "begin", lambda: die("noted"))
+    _hook(Purposes, "admit", lambda: die("counted"))
+    _hook(Purposes, "settle", lambda: die("settled"))
     _hook(Replies, "finish", lambda: die("kept"))
     if mode == "hasty":
         Ledger.settle_all = _unstored  # type: ignore[method-assign]
@@ -91,7 +94,8 @@ def serve(home: Path, life: int, mode: str, tell: int, die: Any) -> None:
         facts = facts_of(database)
 
         def told(now: Any) -> None:
-            os.write(tell, json.dumps({"url": now.address, **facts}).encode() + b"\n")
+            where_asked = {"url": now.address, "wire": now.postgres}
+            os.write(tell, json.dumps({**where_asked, **facts}).encode() + b"\n")
 
         serve_tables(
             Tables({"people": database}),
@@ -100,6 +104,7 @@ def serve(home: Path, life: int, mode: str, tell: int, die: Any) -> None:
             settings=Settings(pacing=False),
             log=Log(io.StringIO()),
             started=told,
+            postgres=where.postgres_port(0),
         )
 
 

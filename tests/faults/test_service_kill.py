@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("service_rounds.py")
+WIRE = Path(__file__).with_name("wire_rounds.py")
 
 
-def rounds(directory, number, first, mode="honest"):
+def rounds(directory, number, first, *mode, script=SCRIPT):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, str(SCRIPT), str(directory), str(number), str(first), mode]
+    words = mode or ("honest",) * (script == SCRIPT)
+    command = [sys.executable, str(script), str(directory), str(number), str(first), *words]
     run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
@@ -51,3 +53,12 @@ def test_two_hundred_rounds(tmp_path):
     assert 1_000 < found["told"] <= found["charged"] <= found["budget"]
     assert found["same"] > found["told"] / 2  # each that a last round asked again, and more
     assert found["slowest"] < 10
+
+
+@pytest.mark.parametrize("number", [3, pytest.param(60, marks=pytest.mark.slow)])
+def test_killed_while_postgresql_clients_ask_what_was_told_is_charged(tmp_path, number):
+    """And their purpose has spent all that was charged; at 0 credits they are told it again."""
+    found = rounds(tmp_path, number, number, script=WIRE)
+    assert found["wrong"] == []
+    assert found["told"] > 5 * number and found["same"] > found["told"] / 2
+    assert found["told"] <= found["charged"] <= found["told"] + found["cut"]

@@ -1,6 +1,6 @@
 """A server that kills itself at a named moment; run by test_once.py.
 
-python killed.py <directory> [charged | answered | kept]
+python killed.py <directory> [admitted | charged | answered | kept]
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from sulq.server.auth.tokens import Access, Role
 from sulq.server.idempotency import Replies
 from sulq.server.limits import Settings
 from sulq.server.middleware import Log
+from sulq.server.purposes import Purposes
 from sulq.server.service.catalog import Tables, id_of
 
 MOMENTS = {
+    "admitted": (Purposes, ("admit",)),
     "charged": (Ledger, ("charge", "charge_all")),
     "answered": (Ledger, ("settle", "settle_all")),
     "kept": (Replies, ("finish",)),

@@ -30,6 +30,7 @@ from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Role
 from sulq.server.limits import Settings
 from sulq.server.pacing import Clock, Machine, Unpaced
+from sulq.server.postgres.listener import PostgresPort
 from sulq.server.scheduling import Scheduler
 from sulq.server.service.catalog import Tables
 from sulq.wire.convert import question_json
@@ -76,14 +77,17 @@ def table(planted: bool, dawdle: Callable[[float], object]) -> Database:
 
 @contextmanager
 def served(
-    paced: bool, dial: Dial | None = None, settings: Settings | None = None
+    paced: bool,
+    dial: Dial | None = None,
+    settings: Settings | None = None,
+    postgres: PostgresPort | None = None,
 ) -> Iterator[tuple[int, str, FastAPI]]:
     """Two tables on one server, on a dial or on the real clock: port, token, application."""
     dawdle = time.sleep if dial is None else dial.take
     databases = {f"table{planted:d}": table(planted, dawdle) for planted in (False, True)}
     tables, access = Tables(databases), Access.open()
     token = access.lend("owner", Role.OWNER)
-    app = create_app(tables, access, settings=settings or Settings())
+    app = create_app(tables, access, settings=settings or Settings(), postgres=postgres)
     app.state.workers.timetable = Scheduler(dial)
     app.state.service._clocks = {
         name: Clock.of(database, tick=TICK, machine=MACHINE, departures=dial)

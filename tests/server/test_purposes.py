@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import apsw
+import httpx
 import pytest
-from tests.server.conftest import new_key, served
+from tests.faults.disk import Disk
+from tests.server.conftest import new_key, served, write_people
+from tests.server.test_idempotency import running
+from tests.waiting import LONGEST
 
 from sulq import Promise, col, count
 from sulq.errors import EngineFailed
@@ -149,3 +155,91 @@ def test_what_an_attempt_may_have_paid_stays_counted(tmp_path: Path):
     purposes.settle(purpose, "two", Fraction(0))
     assert purposes.spent(purpose) == 2
     purposes.close()
+
+
+def test_a_reservation_and_a_purpose_both_bound_what_is_spent(server):
+    before = left(server)
+    held = server.post("reservations", {"credits": 2}).json()["id"]
+    terms = {"reservation": held, **dashboard(1, "within")}
+    assert server.post("sql", older(81, **terms)).json()["credits"] == 1
+    assert "purpose" in server.post("sql", older(82, **terms)).json()["detail"]  # 1 of its 1
+    terms |= dashboard(9, "within")
+    assert server.post("sql", older(82, **terms)).json()["credits"] == 1
+    refused = server.post("sql", older(83, **terms)).json()  # 2 of the reservation's 2
+    assert (refused["code"], refused["credits_spent"]) == ("budget_spent", 0)
+    purpose = Purpose(id_of(server.database), "analyst", "within")
+    assert server.app.state.service.purposes.spent(purpose) == 2
+    server.client().delete(f"/v1/tables/people/reservations/{held}")
+    assert left(server) == before - 2
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_disk_that_fills_up_after_the_charge_hides_no_answer(server, at):
+    """The first write of settling fails, or a later one: the price stays counted, and no more."""
+    service, place = server.app.state.service, server.app.state.service.purposes
+    disk = Disk("full", at, sticky=True)
+    path = Path(place._connection.filename)
+    place.close()
+    connection = apsw.Connection(str(path), vfs=disk.name)
+    connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL")
+    service.purposes = Purposes(connection)
+    sound, before = service.purposes.admit, left(server)
+
+    def fill(*given: Any) -> bool:
+        found = sound(*given)
+        disk.armed = True
+        return found
+
+    service.purposes.admit = fill
+    told = server.post("sql", {**older(84, **dashboard(5, "full")), "credits": 1})
+    assert told.status_code == 200 and disk.fired and left(server) == before - 1
+    service.purposes.admit = sound
+    refused = server.post("sql", older(85, **dashboard(5, "full"))).json()  # it cannot be counted
+    assert (refused["code"], left(server)) == ("out_of_order", before - 1)
+    disk.armed = False
+    purpose = Purpose(id_of(server.database), "analyst", "full")
+    assert service.purposes.spent(purpose) == 1
+    assert server.post("sql", older(85, **dashboard(2, "full"))).status_code == 200
+    assert server.post("sql", older(86, **dashboard(2, "full"))).json()["code"] == "budget_spent"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["admitted", "charged"])
+def test_killed_between_admission_and_settling_a_purpose_has_spent_its_price(
+    tmp_path, monkeypatch, step
+):
+    monkeypatch.setenv("SULQ_STATE", str(tmp_path / "state"))
+    write_people(tmp_path / "people.parquet")
+
+    def asked(url: str, age: int, key: str) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {(tmp_path / 'token').read_text()}"}
+        return httpx.post(
+            f"{url}/v1/tables/people/sql",
+            json=older(age, **dashboard(2)),
+            headers=headers | {"Idempotency-Key": key},
+            timeout=LONGEST,
+        )
+
+    with running(tmp_path, step) as (process, url):
+        with pytest.raises(httpx.TransportError):
+            asked(url, 30, "killed-here")
+        assert process.wait(120) == -signal.SIGKILL
+    with running(tmp_path) as (_, url):
+        assert asked(url, 31, "another-1").json()["credits"] == 1
+        assert asked(url, 32, "another-2").json()["code"] == "budget_spent"  # 1 may be paid
+        assert asked(url, 30, "killed-here").json()["credits"] == 1  # by the retry, once
+        assert asked(url, 32, "another-3").json()["code"] == "budget_spent"
+
+
+def test_each_state_directory_counts_for_itself(tmp_path):
+    """As docs/reference/http.md and the guide on shared ledgers say; the share bounds all."""
+    purpose = Purpose("t", "a", "dashboard")
+    here, there = (Purposes.open(tmp_path / f"{place}.sqlite") for place in ("here", "there"))
+    together = Purposes.open(tmp_path / "here.sqlite")  # a second process of one directory
+    here.admit(purpose, "one", Fraction(2), Fraction(2))
+    with pytest.raises(HttpProblem):
+        together.admit(purpose, "two", Fraction(1), Fraction(2))
+    there.admit(purpose, "two", Fraction(2), Fraction(2))
+    assert here.spent(purpose) == together.spent(purpose) == there.spent(purpose) == 2
+    for each in (here, there, together):
+        each.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -103,14 +103,14 @@ class Purposes:
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield
-                except BaseException:
-                    self._connection.execute("ROLLBACK")
-                    raise
+                yield
                 self._connection.execute("COMMIT")
             except apsw.Error:
                 raise out_of_order() from None
+            finally:  # SQLite ends some transactions that fail by itself, and others not
+                with suppress(apsw.Error):
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
         with self._lock:

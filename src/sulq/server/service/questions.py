@@ -19,6 +19,7 @@ from sulq.server.errors import HttpProblem
 from sulq.server.idempotency import PreparedRequest
 from sulq.server.limits import check_together
 from sulq.server.pacing import Delayed, Paced
+from sulq.server.purposes import Purpose, Purposes
 from sulq.server.service.catalog import check_facts, with_version
 from sulq.server.service.reservations import LEAST, check_reserved
 from sulq.server.service.session import TableSession
@@ -461,8 +462,9 @@ def spend(
     """Ask, if the price is not above what the caller, or the purpose named, may spend.
 
     A purpose is charged the price before the question is asked, and the difference to what was paid
-    is given back afterwards: where the server is killed in between, its credits are counted as
-    spent. What was asked before under the same key keeps its first amount.
+    is given back afterwards: where the server is killed in between, or the disk is full by then,
+    its credits are counted as spent. What was asked before under the same key keeps its first
+    amount.
     """
     if body.max_credits is not None:
         check_price(price, body.max_credits)
@@ -474,11 +476,17 @@ def spend(
         reply = ask()
     except SulqError as error:
         if not again and error.credits_spent == 0 and not error.charged_unknown:
-            purposes.settle(purpose, key, Fraction(0))
+            _settle(purposes, purpose, key, Fraction(0))
         raise
     if not again:
-        purposes.settle(purpose, key, reply.credits_exact)
+        _settle(purposes, purpose, key, reply.credits_exact)
     return reply
+
+
+def _settle(purposes: Purposes, purpose: Purpose, key: str, paid: Fraction) -> None:
+    """Count what was paid; a disk that is full keeps the price counted, and hides no answer."""
+    with suppress(HttpProblem):
+        purposes.settle(purpose, key, paid)
 
 
 def check_price(price: Fraction, most: Fraction) -> None:
