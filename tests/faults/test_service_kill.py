@@ -55,7 +55,8 @@ def test_two_hundred_rounds(tmp_path):
     assert found["slowest"] < 10
 
 
-@pytest.mark.parametrize("number", [3, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [3, 60])
 def test_killed_while_postgresql_clients_ask_what_was_told_is_charged(tmp_path, number):
     """And their purpose has spent all that was charged; at 0 credits they are told it again."""
     found = rounds(tmp_path, number, number, script=WIRE)

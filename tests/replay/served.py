@@ -20,12 +20,13 @@ from tests.server.conftest import serving
 from tests.server.postgres.test_protocol import Raw, bind, parse
 from tests.waiting import LONGEST
 
-from sulq import Database
+from sulq import Database, dbapi
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Role
 from sulq.server.limits import Settings
 from sulq.server.middleware import Log
 from sulq.server.postgres.listener import PostgresPort
+from sulq.server.routes.questions import ARROW, CSV
 from sulq.server.service.catalog import Tables
 from sulq.wire import question_json
 
@@ -42,10 +43,14 @@ class Visitors:
     ) -> None:
         self.world, self.client, self.tokens, self.number = world, client, tokens, 0
         self.asked = paths.Asked(world, db)
+        self.lines: dict[str, dbapi.Connection] = {}
 
-    def send(self, who: str | None, method: str, path: str, body: Any = None) -> Any:
+    def send(
+        self, who: str | None, method: str, path: str, body: Any = None, accept: str = "*/*"
+    ) -> Any:
         self.number += 1
         headers = {"Idempotency-Key": f"request-{self.number}", "Host": "127.0.0.1:8765"}
+        headers["Accept"] = accept
         if who is not None:
             headers["Authorization"] = f"Bearer {self.tokens[who]}"
         before = self.asked.spent
@@ -56,6 +61,20 @@ class Visitors:
         headers = {name: told for name, told in reply.headers.items() if name != "date"}
         self.world.see(f"{method} {path} {reply.status_code}", headers, reply.content)
         return reply
+
+    def execute(self, who: str, text: str, terms: dict[str, Any]) -> None:
+        """Ask as pandas and SQLAlchemy do, through DB-API."""
+        before, where = self.asked.spent, f"{str(self.client.base_url).rstrip('/')}/t"
+        if (name := f"{who} {terms}") not in self.lines:
+            self.lines[name] = dbapi.connect(where, token=self.tokens[who], **terms)
+        with self.world.stepping() as step:
+            try:
+                cursor = self.lines[name].cursor().execute(text)
+                self.world.see(cursor.description, cursor.credits, cursor.notes)
+                self.world.see(cursor.fetchall())
+            except dbapi.Error as error:
+                self.world.see(type(error), str(error), error.credits_spent)
+        step.judge = Paid(self.asked.spent - before, self.asked.db.calibration)
 
 
 def serve(
@@ -76,7 +95,10 @@ def serve(
             Tables({"t": db}), access, settings=settings, log=Log(said), postgres=postgres
         )
         with serving(app) as url, httpx.Client(base_url=url, timeout=LONGEST) as client:
-            visit(Visitors(world, db, client, tokens))
+            all_of = Visitors(world, db, client, tokens)
+            visit(all_of)
+            for line in all_of.lines.values():
+                line.close()
         access.close()
         world.see(db.statement())
     for line in said.getvalue().splitlines():
@@ -134,31 +156,29 @@ def console(world: World, table: Any, rng: random.Random, relation: Relation, no
     serve(world, table, relation, noise, visit)
 
 
-NOTHING = {"max_credits": 0}
+SHEETS = (CSV, ARROW)
 
 
 def purposes(world: World, table: Any, rng: random.Random, relation: Relation, noise: str) -> None:
-    """Tools that spend under names, with little for each, over HTTP; some spend nothing at all."""
+    """Tools that spend under names, with little for each, over HTTP in each format and DB-API; some
+    spend nothing at all."""
 
     def visit(all_of: Visitors) -> None:
         for _ in range(2 * paths.STEPS):
             question = question_json(rng.choice([paths.whole, paths.any_question])(rng))
-            path, body = rng.choice(
-                [("ask", {"question": question}), ("sql", {"sql": paths.statement(rng)})]
-            )
+            text = paths.statement(rng)
+            path, body = rng.choice([("ask", {"question": question}), ("sql", {"sql": text})])
+            name, credits = rng.choice(["tiles", "report"]), rng.choice("139")
             limit: dict[str, Any] = rng.choice(
-                [
-                    {
-                        "purpose": rng.choice(["tiles", "report"]),
-                        "purpose_credits": rng.choice("139"),
-                    },
-                    {"max_credits": 0},
-                ]
+                [{"purpose": name, "purpose_credits": credits}, {"max_credits": 0}]
             )
-            who = rng.choice(["analyst", "owner"])
-            all_of.send(who, "POST", f"/v1/tables/t/{path}", body | limit)
-            if rng.random() < 0.3:  # the same again, as a tool refreshes
-                all_of.send(who, "POST", f"/v1/tables/t/{path}", body | limit)
+            who, door = rng.choice(["analyst", "owner"]), rng.choice(["*/*", *SHEETS, "dbapi"])
+            for _ in range(2 if rng.random() < 0.3 else 1):  # the same again, as a tool refreshes
+                if door == "dbapi":
+                    terms = {"purpose": name, "credits": int(credits)} if len(limit) > 1 else {}
+                    all_of.execute(who, text, terms)
+                else:
+                    all_of.send(who, "POST", f"/v1/tables/t/{path}", body | limit, door)
         all_of.send("owner", "GET", "/v1/tables/t/statement")
 
     serve(world, table, relation, noise, visit)
