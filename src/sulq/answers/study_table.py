@@ -94,4 +94,4 @@ def study_table(oracle: HasSchema, name: str) -> StudyTable:
 def tables_of(oracle: HasSchema) -> tuple[str, ...]:
     """The names of a study's tables, the person table first; of one table alone, none."""
     study = oracle.schema
-    return (study.name, *(table.name for table in study.tables)) if isinstance(study, Study) else ()
+    return study.names if isinstance(study, Study) else ()

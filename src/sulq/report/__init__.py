@@ -84,7 +84,7 @@ def _promise(account: Account) -> str:
     if unit == "row":
         whom = "one row"
     elif isinstance(schema, Study):
-        names = ", ".join([schema.name, *(table.name for table in schema.tables)])
+        names = ", ".join(schema.names)
         whom = f"one person ({escape(unit)}), with all rows in {escape(names)}"
     else:
         rows = "1 row" if most == 1 else f"up to {most:,} rows"

@@ -367,8 +367,8 @@ def test_the_frame_shows_each_role_its_own(service: Service) -> None:
 def test_the_table_page(service: Service) -> None:
     view = table_view(service.session(ANALYST, "admissions"))
     assert view.promised.replace("\N{NO-BREAK SPACE}", " ") == "40 % can become at most 65 %"
-    assert [line.bar for line in view.columns if line.public] == ["exact, free"]
-    assert {line.name for line in view.columns} == {c.name for c in SCHEMA.columns}
+    assert [line.bar for line in view.columns[0].lines if line.public] == ["exact, free"]
+    assert {line.name for line in view.columns[0].lines} == {c.name for c in SCHEMA.columns}
     assert 3 <= len(view.starters) <= 4
     page = rendered("table.html", view)
     assert "<script>" not in page and "&lt;script&gt;" in page

@@ -237,6 +237,11 @@ class Study(Schema):
     def one_each(self) -> bool:
         return True
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its tables, the person table first."""
+        return (self.name, *(table.name for table in self.tables))
+
     def value(self, name: str) -> BoundValue:
         """A value of a person, proved; remembered while there is room."""
         found = self._values.get(name)
@@ -252,7 +257,7 @@ class Study(Schema):
         for table in self.tables:
             if table.name == name:
                 return table
-        names = [self.name, *(table.name for table in self.tables)]
+        names = list(self.names)
         near = difflib.get_close_matches(name, names, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         if name == self.name:
@@ -363,8 +368,11 @@ MOST_VALUES = 64
 def relation_of(query: SumQuery, schema: Schema) -> tuple[SumQuery, Schema, OfTable | None]:
     """The question with its table in one spelling, the columns it may use, and whose rows it sums.
 
-    Whatever has a person's clip is asked as a value of the person instead.
+    Under the columns of an event table it is a question to the study about that table. Whatever has
+    a person's clip is asked as a value of the person instead.
     """
+    if isinstance(schema, EventSchema):
+        query, schema = replace(query, table=query.table or schema.table.name), schema.study
     if not isinstance(schema, Study):
         if query.table:
             raise InvalidQuery(

@@ -11,6 +11,7 @@ from sulq.errors import SulqError
 from sulq.formatting import credits_word
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.columns import Column as Declared
+from sulq.kernel.schema.study import Study
 from sulq.server.console.ask.request import (
     AskRequest,
     PricedStatement,
@@ -33,8 +34,50 @@ class Starter:
     bar: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a FROM may say, and the columns that are its own. A study has several."""
+
+    name: str
+    schema: Schema
+    columns: tuple[Declared, ...]
+    said: str = ""
+
+
+def relations(schema: Schema, table: str) -> tuple[Relation, ...]:
+    """Return what may be asked under the name of a table; of a study the person table first."""
+    if not isinstance(schema, Study):
+        return (Relation(table, schema, schema.columns),)
+    said = f"one row for each person, joined by {schema.unit}"
+    events = (
+        Relation(
+            event.name,
+            schema.relation(event.name),
+            event.columns,
+            f"any number of rows for each person, {event.max_rows} of them count in sums over rows",
+        )
+        for event in schema.tables
+    )
+    return (Relation(schema.name, schema, schema.columns, said), *events)
+
+
 def starters(schema: Schema, table: str) -> list[Starter]:
-    """Return up to four example questions: a count, a figure by group, a histogram, a share."""
+    """Return up to four example questions: a count, a figure by group, a histogram, a share. Of a
+    study one asks who has a row in another table, and one is about such rows."""
+    if not isinstance(schema, Study):
+        return _starters(schema, table)
+    own, (events, *_) = _starters(schema, schema.name)[:2], schema.tables
+    whose = f"e.{name(events.person or schema.unit)} = p.{name(schema.unit)}"
+    having = Starter(
+        f"How many {schema.who} have {events.name}?",
+        f"SELECT COUNT(*) AS {schema.who}\nFROM {name(schema.name)} p\n"  # noqa: S608 - ours
+        f"WHERE EXISTS (SELECT 1 FROM {name(events.name)} e WHERE {whose})",
+    )
+    table_rows = Schema(*events.columns)
+    return [*own, having, *_starters(table_rows, events.name)[1:2]]
+
+
+def _starters(schema: Schema, table: str) -> list[Starter]:
     numbers = [c for c in schema.columns if isinstance(c, Number) and c.kind == "number"]
     flags = [c for c in schema.columns if isinstance(c, Flag)]
     groups = [
@@ -112,7 +155,8 @@ def count_prices(oracle: Database | Analyst, table: str) -> tuple[Fraction, Frac
     private = [column for column in oracle.schema.columns if not column.public]
     if not private:
         return Fraction(1), Fraction(1)
-    some = f"FROM {name(table)} WHERE {name(private[0].name)} IS NOT NULL"
+    asked = relations(oracle.schema, table)[0].name
+    some = f"FROM {name(asked)} WHERE {name(private[0].name)} IS NOT NULL"
     texts = (f"SELECT {counted} AS n {some}" for counted in (count_sql(oracle.schema), "COUNT(*)"))
     whom, rows = (plain_price(oracle, oracle.quote_sql(text, table=table)) for text in texts)
     return whom, rows

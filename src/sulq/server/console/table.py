@@ -15,12 +15,22 @@ from sulq.beliefs.confidence import USUAL_PRIOR, belief_up, worst
 from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.formatting import bar_text, credits_word, left_text, ordinal, spelled
-from sulq.kernel.schema.columns import Flag, Schema
+from sulq.kernel.schema.columns import Column, Flag, Schema
+from sulq.kernel.schema.study import Study
 from sulq.server.auth.tokens import Role
 from sulq.server.console.ask.page import own_questions
+from sulq.server.console.ask.request import plain_price
 from sulq.server.console.boards import BoardLine, front_boards
 from sulq.server.console.charts import gauge
-from sulq.server.console.examples import Starter, count_prices, everyone, name, priced_starters
+from sulq.server.console.examples import (
+    Relation,
+    Starter,
+    count_prices,
+    everyone,
+    name,
+    priced_starters,
+    relations,
+)
 from sulq.server.console.framework import Balance, balance_of, fragment
 from sulq.server.console.history import asked_title, when_text
 from sulq.server.console.labels import kind_text, one, values_text
@@ -33,7 +43,7 @@ router = APIRouter(include_in_schema=False)
 MOST_ANSWERS = 5
 NARROW = "\N{NO-BREAK SPACE}"
 """Between a number and its sign, where a line must not end."""
-_bars: WeakKeyDictionary[Database, tuple[Schema, dict[str, str]]] = WeakKeyDictionary()
+_bars: WeakKeyDictionary[Database, tuple[Schema, dict[tuple[str, str], str]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,15 @@ class ColumnLine:
     note: str
     public: bool
     bar: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The columns of a table, or of one of those of a study."""
+
+    name: str
+    said: str
+    lines: tuple[ColumnLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +85,7 @@ class TableView:
     whole: str
     gauge: Markup
     left_more: str
-    columns: tuple[ColumnLine, ...]
+    columns: tuple[TableColumns, ...]
     per: str
     starters: tuple[tuple[Starter, str], ...]
     answered: tuple[AnsweredLine, ...]
@@ -100,11 +119,11 @@ def table_view(session: TableSession) -> TableView:
         whole=left_text(purse.whole),
         gauge=gauge(purse.left, purse.whole, f"{left} of {left_text(purse.whole)} credits left"),
         left_more=_ended(database, purse) if ended else _price(database, table),
-        columns=tuple(column_lines(database, table)),
+        columns=tuple(columns_of(database, table)),
         per="Average of everyone, 1 credit" if database.size else "Count, 1 credit",
         starters=tuple((each, f"/t/{table}/ask#q={quoted(each.sql)}") for each in found),
         answered=tuple(answered_lines(session)),
-        python=_python(table, found),
+        python=_python(relations(schema, table)[0].name, found),
         closed=ended,
         front=front_boards(session),
     )
@@ -127,10 +146,11 @@ def promised_texts(account: Account, unit: str) -> tuple[str, str]:
 def _lead(database: Database) -> str:
     if database.size is None:
         return f"How many {database.schema.who} there are is not public."
-    columns = len(database.schema.columns)
-    return (
-        f"{spelled(database.size, 0)} {database.schema.who}, {columns} columns{_version(database)}."
-    )
+    schema = database.schema
+    if isinstance(schema, Study):
+        return f"{spelled(database.size, 0)} {schema.who}; tables {', '.join(schema.names)}."
+    columns = len(schema.columns)
+    return f"{spelled(database.size, 0)} {schema.who}, {columns} columns{_version(database)}."
 
 
 def _version(database: Database) -> str:
@@ -145,6 +165,8 @@ def _who(schema: Schema, neighbours: str) -> str:
     public = [column.name for column in schema.columns if column.public]
     if schema.unit == "row":
         first = "Each row is protected by itself."
+    elif isinstance(schema, Study):
+        first = f"All rows of a person in {', '.join(schema.names)} are protected together."
     else:
         rows = "row counts" if schema.max_rows == 1 else f"{schema.max_rows} rows count"
         first = f"A person may have several rows; at most {rows}."
@@ -169,9 +191,20 @@ def _ended(database: Database, purse: Balance) -> str:
 def _price(database: Database, table: str) -> str:
     """What a count costs and how far it may be off, from its own quote."""
     whom, rows = count_prices(database, table)
+    schema = database.schema
     bar = f"±{NARROW}{bar_text(database.calibration.unit_bar)}"
     end = " At 0 the table closes for good."
-    if database.schema.unit == "row":
+    if isinstance(schema, Study):
+        found = (
+            f"one of {event.name} {credits_word(plain_price(database, quote))}"
+            for event in schema.tables
+            for quote in [database.quote_sql(f"SELECT COUNT(*) FROM {name(event.name)}")]  # noqa: S608 - ours
+        )
+        return (
+            f"One count of persons costs {credits_word(whom)} and comes back {bar};"
+            f" {', '.join(found)}.{end}"
+        )
+    if schema.unit == "row":
         return f"One count costs {credits_word(whom)} and comes back {bar}.{end}"
     return (
         f"One count of persons costs {credits_word(whom)} and comes back {bar}; one of rows costs"
@@ -179,33 +212,44 @@ def _price(database: Database, table: str) -> str:
     )
 
 
-def column_lines(database: Database, table: str) -> list[ColumnLine]:
+def columns_of(database: Database, table: str) -> list[TableColumns]:
+    """The columns of the table; of a study, table by table."""
+    found = relations(database.schema, table)
     held = _bars.get(database)
     if held is None or held[0] is not database.schema:
-        bars = {c.name: _bar(database, table, c.name) for c in database.schema.columns}
+        bars = {
+            (each.name, column.name): _bar(database, table, each, column)
+            for each in found
+            for column in each.columns
+        }
         held = (database.schema, bars)
         _bars[database] = held
-    lines = []
-    for column in database.schema.columns:
-        high = getattr(column, "high", None)
-        beyond = isinstance(high, int | float) and not column.public
-        note = f"(more counts as {spelled(float(high), None)})" if beyond and high else ""
-        lines.append(
-            ColumnLine(
-                name=column.name,
-                kind=kind_text(column),
-                values=values_text(column),
-                note=note,
-                public=column.public,
-                bar=held[1][column.name],
-            )
+    named = len(found) > 1
+    return [
+        TableColumns(
+            each.name if named else "",
+            each.said,
+            tuple(_line(column, held[1][each.name, column.name]) for column in each.columns),
         )
-    return lines
+        for each in found
+    ]
 
 
-def _bar(database: Database | Analyst, table: str, column: str) -> str:
-    declared = database.schema[column]
-    sql, kind = everyone(database, table, declared)
+def _line(column: Column, bar: str) -> ColumnLine:
+    high = getattr(column, "high", None)
+    beyond = isinstance(high, int | float) and not column.public
+    return ColumnLine(
+        name=column.name,
+        kind=kind_text(column),
+        values=values_text(column),
+        note=f"(more counts as {spelled(float(high), None)})" if beyond and high else "",
+        public=column.public,
+        bar=bar,
+    )
+
+
+def _bar(database: Database | Analyst, table: str, of: Relation, declared: Column) -> str:
+    sql, kind = everyone(database, of.name, declared)
     try:
         quote = database.quote_sql(sql, table=table)
         if quote.credits:
@@ -241,9 +285,9 @@ def answered_lines(session: TableSession) -> list[AnsweredLine]:
     return [AnsweredLine(title, ordinal(n), f"/t/{session.table}/a/{n}") for title, n in newest]
 
 
-def _python(table: str, found: list[Starter]) -> tuple[str, str]:
+def _python(asked: str, found: list[Starter]) -> tuple[str, str]:
     picked = found[1] if len(found) > 1 else found[0] if found else None
-    sql = " ".join(picked.sql.split()) if picked else f"SELECT COUNT(*) FROM {name(table)}"  # noqa: S608 - for a person to read
+    sql = " ".join(picked.sql.split()) if picked else f"SELECT COUNT(*) FROM {name(asked)}"  # noqa: S608 - for a person to read
     said = f"   # {picked.price}, {picked.bar}" if picked else ""
     return sql.replace('"', '\\"'), said
 

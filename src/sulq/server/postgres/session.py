@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from sulq.errors import Reason, SulqError
 from sulq.formatting import OUTWARDS, moment_of
 from sulq.kernel.schema.columns import Column, Schema
+from sulq.kernel.schema.study import Study
 from sulq.server.auth.rate_limit import too_often
 from sulq.server.auth.tokens import Caller, Role
 from sulq.server.errors import HttpProblem, internal, problem_of
@@ -58,7 +59,7 @@ from sulq.server.postgres.types import (
     type_of,
 )
 from sulq.server.service import questions
-from sulq.server.service.session import Service
+from sulq.server.service.session import Service, TableSession
 from sulq.wire import SqlBody, SqlReply, reply_columns
 
 T = TypeVar("T")
@@ -284,13 +285,29 @@ class WireSession:
 
     def tables(self) -> dict[str, Schema]:
         """Return the tables that the token may ask, by name, with their public schemas."""
+        return {name: schema for name, (_, schema) in self._relations().items()}
+
+    def _relations(self) -> dict[str, tuple[str, Schema]]:
+        """Return by name the relations that the token may ask: what is published under which name,
+        and its public schema. A study is its tables; a name that is taken is not given again."""
         assert self.caller is not None  # noqa: S101
-        found = {}
+        found: dict[str, tuple[str, Schema]] = {}
+        of_studies: dict[str, tuple[str, Schema]] = {}
         for name in self.service.tables.names():
             session = self.service.session(self.caller, name)
-            if session.is_reached and session.caller.role in ASKERS:
-                found[name] = session.reached.schema
-        return found
+            if not session.is_reached or session.caller.role not in ASKERS:
+                continue
+            schema = session.reached.schema
+            if not isinstance(schema, Study):
+                found[name] = (name, schema)
+                continue
+            for table in schema.names:
+                of_studies.setdefault(table, (name, schema.relation(table)))
+        return of_studies | found
+
+    def _session_of(self, caller: Caller, relation: str) -> TableSession:
+        """Return what is published with a relation, for somebody who asks about it."""
+        return self.service.session(caller, self._relations()[relation][0])
 
     def send(self, message: bytes) -> None:
         self._writer.write(message)
@@ -549,7 +566,7 @@ class WireSession:
         self, question: statements.Question, params: list[Any]
     ) -> list[Field]:
         assert self.caller is not None  # noqa: S101
-        session = self.service.session(self.caller, question.table)
+        session = self._session_of(self.caller, question.table)
         body = self._body(question, params)
         columns = await self._free(questions.sql_columns, session, body)
         made: list[Field] = []
@@ -631,7 +648,7 @@ class WireSession:
     ) -> ResultSet:
         """Ask as POST /sql does: charged once, answered on the table's clock."""
         body = self._body(question, params)
-        session = self.service.session(caller, question.table)
+        session = self._session_of(caller, question.table)
         key = f"pg-{secrets.token_hex(16)}"
         digest = hashlib.sha256(body.model_dump_json().encode()).digest()
         prepare = partial(questions.prepare_sql, session, body, key)

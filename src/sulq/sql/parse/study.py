@@ -175,8 +175,7 @@ class StudyRewriter:
 
     def _known(self, table: Node) -> str | None:
         name = table.name.casefold()
-        names = [self.study.name, *(one.name for one in self.study.tables)]
-        return next((one for one in names if one.casefold() == name), None)
+        return next((one for one in self.study.names if one.casefold() == name), None)
 
     def _persons_with(self, select: Node, scope: _Names) -> None:
         """COUNT(DISTINCT person) over events: the persons who have such an event."""
@@ -283,8 +282,8 @@ class StudyRewriter:
                 raise wrong(select, Reason.JOIN, f"{name.upper().strip('_')} in it: {_ONE_TABLE}")
         known = self._known(start.this)
         if known is None:
-            names = [self.study.name, *(one.name for one in self.study.tables)]
-            said = f"no table {start.this.name!r:.60}; there are {', '.join(names)}"
+            there = ", ".join(self.study.names)
+            said = f"no table {start.this.name!r:.60}; there are {there}"
             raise wrong(start.this, Reason.NO_TABLE, said, table=self.study.name)
         if known == self.study.name:
             raise wrong(

@@ -21,6 +21,7 @@ from sulq.kernel.query.sum_query import (
     MOST_TERMS,
     Statistic,
     SumQuery,
+    about_table,
     as_statistic,
     clip_of,
     group,
@@ -30,6 +31,7 @@ from sulq.kernel.query.sum_query import (
 from sulq.kernel.schema.bind import MOST_CELLS
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.study import EventSchema
 from sulq.sql.parse.grammar import located
 from sulq.sql.parse.group_by import columns_of
 from sulq.sql.parse.select import (
@@ -234,7 +236,15 @@ def plan_of(select: Select, schema: Schema, size: int | None, price: Price) -> S
         asked.spread(planned[coarse], planned[fine])
     if not asked.recipes:  # SELECT city FROM people GROUP BY city: the keys are public
         return StatementPlan(select, (), {}, (), ("group keys are public; nothing was asked",))
-    return asked.plan(select, tuple(notes))
+    return _about(asked.plan(select, tuple(notes)), schema)
+
+
+def _about(plan: StatementPlan, schema: Schema) -> StatementPlan:
+    """The plan, its questions asked of the event table of a study whose columns they use."""
+    if not isinstance(schema, EventSchema):
+        return plan
+    about = tuple(about_table(question, schema.table.name) for question in plan.questions)
+    return replace(plan, questions=about)
 
 
 def _keys_plan(select: Select, leaf: Select, leaves: list[Select]) -> StatementPlan:

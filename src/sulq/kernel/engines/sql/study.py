@@ -256,7 +256,7 @@ def own_schema(study: Study, table: str) -> Schema:
 
 def check_sources(sources: object, study: Study) -> Mapping[str, Any]:
     """The source of each table by its name; `InvalidQuery` for one too few or too many."""
-    names = [study.name, *(table.name for table in study.tables)]
+    names = list(study.names)
     if not isinstance(sources, Mapping) or set(sources) != set(names):
         got = sorted(map(str, sources)) if isinstance(sources, Mapping) else type(sources).__name__
         raise InvalidQuery(f"a study is opened from a source for each of {names}, got {got}")

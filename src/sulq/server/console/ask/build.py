@@ -11,7 +11,7 @@ from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.columns import Column as Declared
-from sulq.server.console.examples import band_width, count_sql, name
+from sulq.server.console.examples import band_width, count_sql, name, relations
 from sulq.server.console.framework import fragment
 from sulq.server.errors import not_found
 from sulq.server.executor import Asker
@@ -60,11 +60,11 @@ class FilterView:
 
 def build_view(oracle: Database | Analyst, table: str) -> BuildView:
     """What may be asked by clicking: measures that this promise answers, columns by their kind."""
-    schema = oracle.schema
+    schema, asked = oracle.schema, relations(oracle.schema, table)[0].name
     numbers = [c for c in schema.columns if isinstance(c, Number) and c.kind == "number"]
-    answered = [measure for measure in MEASURES if _answered(oracle, table, measure, numbers)]
+    answered = [measure for measure in MEASURES if _answered(oracle, asked, measure, numbers)]
     flagged = [c for c in schema.columns if isinstance(c, Flag)]
-    if "AVG" not in answered and _answered(oracle, table, "AVG", flagged[:1]):
+    if "AVG" not in answered and _answered(oracle, asked, "AVG", flagged[:1]):
         answered.insert(0, "AVG")
     listed = [("COUNT", f"how many {schema.who}"), *((m, MEASURES[m]) for m in answered)]
     return BuildView(
@@ -75,14 +75,14 @@ def build_view(oracle: Database | Analyst, table: str) -> BuildView:
 
 
 def _answered(
-    oracle: Database | Analyst, table: str, measure: str, columns: list[Number] | list[Flag]
+    oracle: Database | Analyst, asked: str, measure: str, columns: list[Number] | list[Flag]
 ) -> bool:
     if not columns:
         return False
     try:
         oracle.quote_sql(
-            f"SELECT {measure}({name(columns[0].name)}) FROM {name(table)}",  # noqa: S608 - our own language
-            table=table,
+            f"SELECT {measure}({name(columns[0].name)}) FROM {name(asked)}",  # noqa: S608 - our own language
+            table=asked,
         )
     except SulqError:
         return False

@@ -23,7 +23,7 @@ from sulq.server.console.ask.build import BuildView, build_view
 from sulq.server.console.ask.quote import QuoteView, asked_view, quote_view
 from sulq.server.console.ask.refusal import RefusalView, dear_view, refusal_view
 from sulq.server.console.ask.request import AskRequest, PricedStatement, price_statement
-from sulq.server.console.examples import Starter, starters
+from sulq.server.console.examples import Starter, relations, starters
 from sulq.server.console.framework import balance_of, fragment, note_of, page, problem_card
 from sulq.server.console.history import LEARNING, Event, history
 from sulq.server.console.labels import one, question_title, short_values, statement_title
@@ -81,9 +81,19 @@ class MineView:
 
 
 @dataclass(frozen=True, slots=True)
+class RailColumns:
+    """What may be inserted: the columns of a table, or of one of those of a study."""
+
+    name: str
+    columns: tuple[tuple[str, str, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AskView:
     table: str
-    columns: tuple[tuple[str, str, bool], ...]
+    asked: str
+    """What FROM says in a question that was built."""
+    rail: tuple[RailColumns, ...]
     examples: tuple[Starter, ...]
     mine: MineView
     closed: bool
@@ -106,9 +116,17 @@ class ReceiptView:
 
 def ask_view(session: TableSession) -> AskView:
     schema = session.oracle().schema
+    found = relations(schema, session.table)
     return AskView(
         session.table,
-        tuple((c.name, short_values(c), c.public) for c in schema.columns),
+        found[0].name,
+        tuple(
+            RailColumns(
+                each.name if len(found) > 1 else "",
+                tuple((c.name, short_values(c), c.public) for c in each.columns),
+            )
+            for each in found
+        ),
         tuple(starters(schema, session.table)),
         mine_view(session),
         closed(session.database),

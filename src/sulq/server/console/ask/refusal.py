@@ -16,7 +16,7 @@ from sulq.server.console.ask.request import (
     first_ends,
     price_statement,
 )
-from sulq.server.console.examples import brief, count_sql, name, starters
+from sulq.server.console.examples import brief, count_sql, name, relations, starters
 from sulq.server.console.framework import Balance
 from sulq.server.console.labels import capital
 from sulq.server.errors import HttpProblem
@@ -187,9 +187,10 @@ def alternatives_of(
     oracle: Database | Analyst, table: str, sql: str, offered: object
 ) -> list[Alternative]:
     """At most three statements near the text that would be answered, each priced."""
+    asked = relations(oracle.schema, table)[0].name
     tried = [str(text) for text in offered] if isinstance(offered, list | tuple) else []
     tried += [
-        *_kept_condition(table, sql, count_sql(oracle.schema)),
+        *_kept_condition(asked, sql, count_sql(oracle.schema)),
         *(each.sql for each in starters(oracle.schema, table)),
     ]
     found: list[Alternative] = []
@@ -204,7 +205,7 @@ def alternatives_of(
         price = credits_word(one.quote.credits) if one.quote.credits else "free"
         counted = bool(one.shape.figures) and one.shape.figures[0].counts
         little = counted and not one.shape.groups and "WHERE" in text and bar.startswith("±")
-        found.append(Alternative(text, _short(text, table), price, bar, little))
+        found.append(Alternative(text, _short(text, asked), price, bar, little))
     return found
 
 

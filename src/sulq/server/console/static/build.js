@@ -10,7 +10,7 @@ const MEASURES = { AVG: "average", SUM: "total", MEDIAN: "median", STDDEV: "spre
 
 export function builder(root, app, write) {
   const form = root.querySelector("#build"), find = (what) => form.querySelector(what);
-  const table = root.dataset.table, counted = form.dataset.count, filters = find("#filters");
+  const table = root.dataset.asked, counted = form.dataset.count, filters = find("#filters");
   const kinds = new Map([...find("#filter-column").options].filter((one) => one.value).map((one) => [one.value, one.dataset.kind]));
   let own = null; // the text that came from here
 
