@@ -21,6 +21,7 @@ import httpx
 import pytest
 from httpx._transports import default as transports
 from hypothesis import HealthCheck, settings
+from tests import shared_engines
 from typer import testing
 
 from sulq.kernel.noise import entropy, sampler
@@ -71,9 +72,26 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    sampled: dict[str, list[pytest.Item]] = {}
     for item in items:
         if FAULTS in item.path.parents:
             item.add_marker(pytest.mark.faults)
+        if item.get_closest_marker("sample") is not None:
+            sampled.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in sampled.values():
+        mark = cases[0].get_closest_marker("sample")
+        assert mark is not None
+        kept = spread(len(cases), *mark.args)
+        for number, item in enumerate(cases):
+            if number not in kept:
+                item.add_marker(pytest.mark.slow)
+
+
+def spread(cases: int, count: int) -> set[int]:
+    """The first, the last, and as many between them as there are to be."""
+    if count >= cases:
+        return set(range(cases))
+    return {round(each * (cases - 1) / max(1, count - 1)) for each in range(count)}
 
 
 @pytest.fixture(scope="session")
@@ -95,6 +113,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     Fresh bits where laws are tested, in `make test-all`, in programs that tests start or fork, and
     for scripts/flaky, whose business is to find who needs these.
     """
+    shared_engines.share_for(item.path)
     fresh = NOISE in item.path.parents or not settings().derandomize
     entropy.os = os if fresh or "FLAKY_FACTOR" in os.environ else same_bits()  # type: ignore[attr-defined]
 

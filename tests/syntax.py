@@ -20,3 +20,9 @@ def source_trees() -> dict[str, ast.Module]:
     return {
         path.relative_to(SOURCE).as_posix(): parsed(path) for path in sorted(SOURCE.rglob("*.py"))
     }
+
+
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Return a node and all below it, walked once for all rules that read it."""
+    return tuple(ast.walk(tree))

@@ -250,6 +250,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("settled")
 @pytest.mark.parametrize(
     "shape",

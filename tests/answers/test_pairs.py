@@ -76,6 +76,7 @@ def test_values_without_noise_are_those_of_duckdb(question: Statistic, slope: fl
     assert reading.interval(0.95) == pytest.approx((true, true), rel=1e-9)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("question", "noise", "slope", "rows", "sd"),
     [

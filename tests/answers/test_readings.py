@@ -53,6 +53,7 @@ def slack(confidence: float) -> float:
     return float(confidence - (binom.ppf(1e-6, DRAWS, confidence) - 1) / DRAWS)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 @pytest.mark.parametrize(

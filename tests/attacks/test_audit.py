@@ -102,6 +102,7 @@ def test_lowest_binary_digits() -> None:
     assert lowest_bits(values).tolist() == [1024, 0, 1, -2, -30, -52]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "promise",
     [PURE, GAUSSIAN, *(Promise(1, "1e-6", queries=2, noise=n) for n in ("binomial", "huber"))],
@@ -123,6 +124,7 @@ def test_the_audit_comes_near_the_truth_and_passes_it_where_noise_is_short() -> 
     assert "confidence 0.95" in short.note
 
 
+@pytest.mark.slow
 def test_scalars_are_audited_on_many_tables() -> None:
     loose = Promise(20, queries=1)
     good = audit_tables(honest(loose), tables=40)
@@ -142,6 +144,7 @@ def test_the_database_at_fifty_thousand_draws_a_side(promise: Promise) -> None:
     assert finding.reached > 0.6 * finding.bound
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_guesses_prove_no_more_than_is_true_but_for_alpha(noise: str) -> None:
     """Exact: the chance that the guesses of an honest promise prove more than it says."""

@@ -29,6 +29,7 @@ def test_logic_in_other_words_is_one_answer() -> None:
         assert (found.credits, found.note) == (1, "1 different answers")
 
 
+@pytest.mark.slow
 def test_conditions_that_always_hold_are_seen_through() -> None:
     """A new text, but the same sums: the answer store knows them again, and there is one draw."""
     with sandbox(OPEN, 100) as target:
@@ -55,6 +56,7 @@ def test_public_signs_are_public() -> None:
         assert (signs(oracle, range(40), 48) == said.value[:-1].T).all()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("promise", [OPEN, PURE, COARSE], ids=lambda promise: promise.noise)
 def test_disguises_use_the_whole_promise(promise: Promise) -> None:
     with sandbox(promise, 3000) as target:

@@ -83,6 +83,7 @@ def survived(first: int, number: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [300, pytest.param(20_000, marks=pytest.mark.slow)], ids=["some", "many"]
 )

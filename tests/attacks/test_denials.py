@@ -46,6 +46,7 @@ def test_the_battery_has_answers_refusals_and_errors() -> None:
         assert sum(text.startswith(word) for text in seen) >= least, word
 
 
+@pytest.mark.slow
 def test_a_classic_auditor_gives_every_bit_away() -> None:
     finding = refused_bits(broken(Auditor, PROMISE), rows=200)
     assert finding.reached == 1
@@ -68,6 +69,7 @@ class Quoting(Textbook):
         return super().answer(bound, due)
 
 
+@pytest.mark.slow
 def test_an_error_that_depends_on_rows_is_caught() -> None:
     assert any(finding.broken for finding in denials(broken(Quoting, PROMISE), bits=100))
 

@@ -19,6 +19,7 @@ NOISES = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("promise", NOISES, ids=lambda promise: promise.noise)
 def test_the_product_holds(promise: Promise) -> None:
     with sandbox(promise, 2000) as target:

@@ -26,6 +26,7 @@ def statement(oracle: Any) -> Any:
     return oracle.statement()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "promise",
     [
@@ -75,6 +76,7 @@ class KeyedHash(HashShown):
     fingerprint = staticmethod(keyed_hash)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [PlainHash, ShortHash, KeyedHash])
 def test_a_fingerprint_of_the_rows_is_caught(kind: type[HashShown]) -> None:
     found, follows, _, _ = disclosures(broken(kind, PROMISE))

@@ -23,6 +23,7 @@ def law(rows: int, attributes: int, sigma: float) -> float:
     return phi(0.5 / math.sqrt((rows / 2 + sigma**2) / attributes))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("promise", NOISES, ids=lambda promise: promise.noise)
 def test_the_product_holds(promise: Promise) -> None:
     with sandbox(promise, 2000) as target:

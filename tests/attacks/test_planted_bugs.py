@@ -49,6 +49,7 @@ def caught(target: Target, names: Sequence[str]) -> list[str]:
     return [name for name in names if SUITE[name](target).broken]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_a_planted_bug_is_caught(bug: type[Textbook]) -> None:
     assert caught(broken(bug, TENTH), BUGS[bug]) == list(BUGS[bug])

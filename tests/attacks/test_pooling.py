@@ -24,6 +24,7 @@ def test_one_answer_told_to_many_is_one_loss() -> None:
         assert found.note == "16 analysts, 1 different answers"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("promise", [OPEN, PURE, COARSE], ids=lambda promise: promise.noise)
 def test_all_shares_together_are_one_budget(promise: Promise) -> None:
     with sandbox(promise, 2000) as target:

@@ -30,6 +30,7 @@ def test_the_same_noise_on_a_lattice_gives_nothing_away() -> None:
     assert finding.reached <= finding.bound + SURE * finding.error
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "promise",
     [

@@ -16,6 +16,7 @@ from sulq.kernel.schema.promise import Promise
 PROMISE = Promise(1, queries=100)
 
 
+@pytest.mark.slow
 def test_a_spinning_predicate_is_caught() -> None:
     finding = spinning(broken(Spinning, PROMISE), pairs=3, asks=10, clock=WATCH)
     assert finding.reached > 0.9

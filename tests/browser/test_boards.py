@@ -73,6 +73,7 @@ def test_a_board_is_made_shared_read_and_saved(visit: Visits, site: Site, tmp_pa
     context.close()
 
 
+@pytest.mark.slow
 def test_an_answer_is_shared_and_taken_back(visit: Visits, site: Site) -> None:
     found = visit()
     page = found.page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from tests.browser.conftest import Site, Visit
 
 Visits = Callable[..., Visit]
@@ -75,6 +76,7 @@ def test_typed_sql_is_shown_in_the_builder_where_it_fits(visit: Visits) -> None:
     assert page.is_hidden("#build")  # remembered
 
 
+@pytest.mark.slow
 def test_bands_two_groups_and_a_phone(visit: Visits) -> None:
     found = visit(width=390)
     page = found.page
@@ -89,6 +91,7 @@ def test_bands_two_groups_and_a_phone(visit: Visits) -> None:
     found.fits((390, 320))
 
 
+@pytest.mark.slow
 def test_an_example_can_be_undone(visit: Visits) -> None:
     found = visit()
     page = found.page
@@ -101,6 +104,7 @@ def test_an_example_can_be_undone(visit: Visits) -> None:
     assert "age = 7" in page.input_value("#sql")
 
 
+@pytest.mark.slow
 def test_the_list_of_columns_closes_with_the_word(visit: Visits) -> None:
     """Enter makes a new line where nothing is being completed."""
     found = visit()
@@ -117,6 +121,7 @@ def test_the_list_of_columns_closes_with_the_word(visit: Visits) -> None:
     assert page.input_value("#sql").endswith("age >= 50\n")
 
 
+@pytest.mark.slow
 def test_an_answer_has_an_address_a_name_and_a_note(visit: Visits, site: Site) -> None:
     """Reloaded, in history and on the table's page it is the same answer; opening it is free."""
     found = visit()
@@ -170,6 +175,7 @@ def test_an_answer_has_an_address_a_name_and_a_note(visit: Visits, site: Site) -
     found.fits((390, 320))
 
 
+@pytest.mark.slow
 def test_an_answer_opens_for_who_was_told_it_and_for_the_owner(visit: Visits, site: Site) -> None:
     told = site.database.as_analyst("epi-team").sql(
         "SELECT sex, COUNT(*) AS n FROM admissions WHERE age < 30 GROUP BY sex"

@@ -93,6 +93,7 @@ def test_a_quote_knows_what_was_told(visit: Visits) -> None:
     assert float(came[-1]) <= 1.3 * float(told[-1])
 
 
+@pytest.mark.slow
 def test_what_is_copied_and_saved(visit: Visits) -> None:
     found = visit()
     page = found.page
@@ -139,6 +140,7 @@ def test_a_refusal_says_why_and_what_instead(visit: Visits) -> None:
     assert found.left() == before
 
 
+@pytest.mark.slow
 def test_half_typed_text_is_no_refusal(visit: Visits) -> None:
     found = visit()
     found.enter("epi-team", "ask")
@@ -147,6 +149,7 @@ def test_half_typed_text_is_no_refusal(visit: Visits) -> None:
     assert found.page.is_disabled("#go")
 
 
+@pytest.mark.slow
 def test_precision_and_large_spends(visit: Visits) -> None:
     found = visit()
     page = found.page
@@ -166,6 +169,7 @@ def test_precision_and_large_spends(visit: Visits) -> None:
     assert page.is_enabled("#go")
 
 
+@pytest.mark.slow
 def test_made_up_rows_are_marked_and_free(visit: Visits) -> None:
     found = visit()
     page = found.page
@@ -266,6 +270,7 @@ def test_by_keyboard_alone(visit: Visits) -> None:
     assert page.evaluate("document.activeElement.id") == "answer-head"
 
 
+@pytest.mark.slow
 def test_the_door(visit: Visits, site: Site) -> None:
     found = visit()
     page = found.page
@@ -363,6 +368,7 @@ def test_painting_takes_little_more_than_an_empty_page(visit: Visits, site: Site
     assert median(content) <= 3.2 * median(empty)
 
 
+@pytest.mark.slow
 def test_a_large_price_is_confirmed_by_keyboard_and_a_lost_token_is_told(visit: Visits) -> None:
     found = visit()
     page = found.page
@@ -386,6 +392,7 @@ def test_a_large_price_is_confirmed_by_keyboard_and_a_lost_token_is_told(visit: 
     found.wrong.clear()
 
 
+@pytest.mark.slow
 def test_nothing_is_cut_on_a_narrow_phone(visit: Visits) -> None:
     found = visit(width=360)
     page = found.page

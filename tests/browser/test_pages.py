@@ -101,6 +101,7 @@ def state(site: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SULQ_STATE", str(site.home / "state"))
 
 
+@pytest.mark.slow
 def test_what_is_left_and_what_it_bought(visit: Visits) -> None:
     found = visit()
     page = found.page
@@ -185,6 +186,7 @@ def test_a_chain_that_was_changed_is_seen_here(visit: Visits) -> None:
     assert page.locator("#chain-note [role=alert]").count() == 1
 
 
+@pytest.mark.slow
 def test_a_belief_is_moved_by_keyboard(visit: Visits) -> None:
     found = visit()
     page = found.page
@@ -204,6 +206,7 @@ def test_a_belief_is_moved_by_keyboard(visit: Visits) -> None:
     assert page.input_value("#prior") == "99"
 
 
+@pytest.mark.slow
 def test_attacks_on_a_made_up_copy(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(risk, "ROWS", 40)
     monkeypatch.setattr(risk, "SIGMAS", (1.0, 64.0))
@@ -505,6 +508,7 @@ def test_a_tick_waits_for_what_its_step_asks(visit: Visits, site: Home) -> None:
     (site.home / "more.parquet").unlink()
 
 
+@pytest.mark.slow
 def test_the_audit_report_has_its_style(visit: Visits, site: Home) -> None:
     """As the console opens it: a page that inherits the console's policy."""
     site.database.grant("carl", 5)
@@ -526,6 +530,7 @@ def test_the_audit_report_has_its_style(visit: Visits, site: Home) -> None:
         assert report.locator(".gauge:visible").count() == len(bars)
 
 
+@pytest.mark.slow
 def test_every_number_is_on_the_ledgers_page(visit: Visits, site: Home) -> None:
     found = visit()
     found.enter("audit-board", "ledger")
@@ -545,6 +550,7 @@ def test_every_number_is_on_the_ledgers_page(visit: Visits, site: Home) -> None:
     assert re.search(r"#\d+ answered", text)
 
 
+@pytest.mark.slow
 def test_made_up_rows_are_tried_from_the_tables_page(visit: Visits) -> None:
     """The link opens what it says: the first example, answered on rows that belong to nobody."""
     found = visit()
@@ -559,6 +565,7 @@ def test_made_up_rows_are_tried_from_the_tables_page(visit: Visits) -> None:
     assert page.is_visible("#stripe") and found.left() == left
 
 
+@pytest.mark.slow
 def test_a_private_median_is_not_called_public(visit: Visits) -> None:
     """Also where the range is as narrow as one step: what was paid for is no public fact."""
     found = visit()
@@ -577,6 +584,7 @@ SHOWN = """() => [...document.querySelectorAll("#result tbody tr")].map((row) =>
   row.cells[2].innerText])"""
 
 
+@pytest.mark.slow
 def test_the_file_says_what_the_screen_says(visit: Visits) -> None:
     """Each value with its digits and its range; a row without a reading has no number in it."""
     found = visit()

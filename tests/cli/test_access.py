@@ -172,6 +172,7 @@ def test_a_table_is_closed_through_its_server(sulq):
     assert "done" in sulq("close", "--json", "--yes").out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate")
 def test_a_server_with_tls_is_known_by_its_own_certificate(sulq):
     """Made out to another name, signed by nobody: it is this very one that is trusted."""
@@ -190,6 +191,7 @@ def test_a_server_with_tls_is_known_by_its_own_certificate(sulq):
             found.request("GET", "/v1/me")
 
 
+@pytest.mark.slow
 def test_what_a_killed_server_left_behind_is_noticed(sulq):
     sulq("grant", "ann", "1")
     with server() as process:

@@ -66,6 +66,7 @@ def test_fictional_people(sulq):
     assert run.json["note"] == "of fictional people"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "delta"), [("sparse", 4.60864e-06), ("digit", 1), ("public", 1), ("span", 1)]
 )

@@ -100,6 +100,7 @@ def test_a_tenth_is_spent_unless_more_is_said_and_only_after_a_yes(crowd):
     assert crowd(*words, "--yes", "--json").json["left"] == pytest.approx(18, abs=1e-4)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

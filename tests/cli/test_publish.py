@@ -92,6 +92,7 @@ def test_without_a_terminal_it_wants_yes(unpublished, state_directory):
     assert made(state_directory) == set()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("typed", "code"), [("people", 0), ("peple", 2), pytest.param("y", 2, marks=pytest.mark.slow)]
 )

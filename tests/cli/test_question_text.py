@@ -58,6 +58,7 @@ def test_within_and_credits_buy_precision(sulq):
     assert four["half_width"] == pytest.approx(18.5, abs=0.2)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("words", "cells", "head"),
     [
@@ -215,6 +216,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_full_disk_on_stdout_is_told_with_the_price(sulq):
     sulq("publish", "--yes")
     run = shell("sulq ask count --where smoker > /dev/full")

@@ -96,6 +96,7 @@ def test_grow_takes_new_rows_and_a_new_column_at_once(sulq):
     assert sulq("verify").code == 0
 
 
+@pytest.mark.slow
 def test_grown_persons_are_called_persons(sulq):
     unit = 'unit = {column = "person_id", max_rows = 2}\ncolumns.age'
     Path("sulq.toml").write_text(POLICY.replace("columns.age", unit, 1), "utf-8")

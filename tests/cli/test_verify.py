@@ -128,6 +128,7 @@ def test_what_comes_after_a_noted_head_is_told_apart(asked):
     assert results(reply) == ["genuine"] * 3 + ["signed, but later than this head"]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -48,6 +48,7 @@ def test_it_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(question_schema())
 
 
+@pytest.mark.sample(30)
 @pytest.mark.parametrize("question", [*ASKED, *RECORDED.values()])
 def test_what_is_asked_fits(question):
     form = question_json(question)
@@ -64,6 +65,7 @@ def changed(path: list[object], value: object) -> dict[str, object]:
     return form
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("path", "value"),
     [

@@ -163,6 +163,7 @@ def flat(value: Any) -> Any:
     return [float(one) for one in listed] if hasattr(listed, "__len__") else float(listed)
 
 
+@pytest.mark.slow
 def test_the_vignette_runs_line_for_line(library, there, tmp_path):
     script = tmp_path / "analyst.R"
     vignette = PACKAGE / "vignettes" / "analyst.Rmd"

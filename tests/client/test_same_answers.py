@@ -166,6 +166,7 @@ def examples(number: int) -> Any:
     return settings(max_examples=number, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PROMISES)
 def test_every_kind_under_every_promise(name: str) -> None:
     promise = PROMISES[name]

@@ -78,6 +78,7 @@ def test_honest_answers_of_every_kind_pass():
     assert word(db) == "pass"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("noise", ["laplace", "binomial", "huber"])
 def test_other_laws_pass(noise):
     delta = 0 if noise == "laplace" else "1e-6"
@@ -133,6 +134,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_bad_noise_fails(fault, monkeypatch):
     memory: dict[str, list[int]] = {}
@@ -327,6 +329,7 @@ def test_nothing_but_the_word_is_kept(tmp_path, state_directory, few):
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("questions", [400, 2_000, 20_000])
 def test_the_smallest_fault_that_a_replay_sees(noise, questions):
@@ -357,6 +360,7 @@ def test_a_replay_sees_one_exact_answer_in_a_thousand_among_ten_thousand(rate):
     assert found.failed
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("questions", "exact"), [(3_000, 2), (20_000, 3)])
 def test_how_many_exact_answers_a_replay_sees(questions, exact):
     """On the finest noise that a count can have: a standard deviation of one unit of 2^30 steps."""

@@ -162,6 +162,7 @@ def test_the_statement_drops_the_worst_case_promise():
     assert "100 other rows" in said
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "batch",
     [

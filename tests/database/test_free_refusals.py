@@ -239,6 +239,7 @@ def test_a_tree_of_counts_asked_as_a_sum_query_is_read_as_a_distribution() -> No
     assert db.ask(distribution("age", resolution=16)).credits == 0  # the same question
 
 
+@pytest.mark.sample(60)
 @pytest.mark.parametrize("kind", [*STATISTICS, "median", ""])
 @pytest.mark.parametrize(
     "query",

@@ -345,6 +345,7 @@ db.ask(count(where=col("age") >= 40), key="k")
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["charged", "reading", "unsettled"])
 def test_a_kill_between_charge_and_answer_leaves_everyone_as_charged(moment, tmp_path, silent):
     where = tmp_path / "l"
@@ -463,6 +464,7 @@ def test_a_recovered_ledger_stays_closed(silent, monkeypatch):
             db.ask(YOUNG)
 
 
+@pytest.mark.slow
 def test_the_clock_of_a_server_is_measured_on_such_a_table(monkeypatch: pytest.MonkeyPatch):
     matching = []
 

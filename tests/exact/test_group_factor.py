@@ -150,6 +150,7 @@ def test_certificates_record_one_and_the_coins_that_move():
     assert two.factor == 3 or (1, 1) in two.steps
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("change", [1, 2, 3])
 def test_coins_below_noise_move_no_further(stride, change):

@@ -39,6 +39,7 @@ def test_every_path_is_certified_with_its_share():
     assert menu.guarantee == "noiseless, under assumptions"
 
 
+@pytest.mark.slow
 def test_a_path_that_only_passes_alone_spoils_the_menu():
     domain = path(ILL)
     rows = next(

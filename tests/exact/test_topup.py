@@ -43,6 +43,7 @@ def plain(longest_squared, assumptions):
 # --- only the deficit ---------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("questions", "least", "rows", "longest_squared", "share"),
     [

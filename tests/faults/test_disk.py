@@ -117,6 +117,7 @@ def test_a_power_cut_loses_nothing_that_was_released(template, state, monkeypatc
     assert [run.violations for run in runs if run.violations] == []
 
 
+@pytest.mark.slow
 def test_without_sync_the_power_cut_is_noticed(template, state, monkeypatch):
     """The control: the same runs with synchronous=off must go wrong."""
     careless = ("locking_mode=exclusive", "journal_mode=wal", "synchronous=off", CHECKPOINT_OFTEN)

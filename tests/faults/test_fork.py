@@ -53,6 +53,7 @@ os._exit(0)  # no tidying: what is on disk must do
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("ending", ["normal", "forgotten", "destroyed", "closed", "abrupt"])
 def test_a_child_leaves_its_parent_s_ledger_alone(path, ending):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, "."])}

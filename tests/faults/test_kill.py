@@ -37,6 +37,7 @@ def test_the_comparison_catches_a_release_before_the_store(tmp_path):
     assert rounds(tmp_path, 25, 2000, "hasty")["wrong"] > 0
 
 
+@pytest.mark.slow
 def test_batches_are_whole_and_reservations_neither_lost_nor_counted_twice(tmp_path):
     found = rounds(tmp_path, 100, 3000, "batches")
     assert found["wrong"] == 0
@@ -46,6 +47,7 @@ def test_batches_are_whole_and_reservations_neither_lost_nor_counted_twice(tmp_p
     assert found["idle"] <= 0
 
 
+@pytest.mark.slow
 def test_the_comparison_catches_a_batch_charged_in_part(tmp_path):
     assert rounds(tmp_path, 25, 4000, "piecemeal")["wrong"] > 0
 

@@ -159,6 +159,7 @@ def start(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_8_processes_hold_the_ledger_one_at_a_time(path, tmp_path):
     log = tmp_path / "log"
     processes = [start(path, log, f"p{number}") for number in range(8)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import httpx
+import pytest
 from tests.faults.canaries import BUG, ENGINE, MEMORY, SLOW
 from tests.faults.serving import CREDITS, Process, published, running
 from tests.waiting import LONGEST
@@ -71,6 +72,7 @@ def everything(server: Process) -> list[httpx.Response]:
     return told
 
 
+@pytest.mark.slow
 def test_marks_of_rows_appear_nowhere(tmp_path):
     home = published(tmp_path / "home", 500, marked)
     temporary = home / "tmp"

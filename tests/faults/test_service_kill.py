@@ -23,6 +23,7 @@ def rounds(directory, number, first, *mode, script=SCRIPT):
     return json.loads(run.stdout)
 
 
+@pytest.mark.slow
 def test_released_is_charged_and_a_retry_gets_the_same(tmp_path):
     found = rounds(tmp_path, 8, 0)
     assert found["wrong"] == []

@@ -77,6 +77,7 @@ def opened(promise: Promise, frames: list[pd.DataFrame] = FRAMES) -> list[Databa
     ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.kind)
 def test_without_noise_the_owners_together_say_what_one_table_says(question: Any) -> None:
     promise = Promise(1, 1e-6)
@@ -145,6 +146,7 @@ def misfits() -> list[Any]:
     ]
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("question", [QUESTIONS[0], QUESTIONS[2], QUESTIONS[7]])
 @pytest.mark.parametrize("lie", misfits())
 def test_a_reply_to_another_question_is_an_error_of_ours(question: Any, lie: Any) -> None:

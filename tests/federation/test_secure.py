@@ -77,6 +77,7 @@ def left(owners: Sequence[Database]) -> list[Fraction]:
 # --- the sum ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.kind)
 def test_masks_cancel_and_the_total_is_that_of_one_table(
     question: Any, monkeypatch: pytest.MonkeyPatch
@@ -89,6 +90,7 @@ def test_masks_cancel_and_the_total_is_that_of_one_table(
     assert list(found.values) == exact
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("promise", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize(("owners", "colluding"), [(2, 0), (3, 0), (3, 1), (5, 1)])
 def test_the_bar_is_that_of_one_noise(promise: Promise, owners: int, colluding: int) -> None:
@@ -108,6 +110,7 @@ def test_the_bar_is_that_of_one_noise(promise: Promise, owners: int, colluding: 
     assert abs(float(answer) - truth) < 20 * answer.standard_error
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("colluding", [1, 2])
 def test_errors_of_totals_follow_the_law_that_is_told(colluding: int) -> None:
     """Three thousand cells of totals, at a false alarm of 1e-6."""
@@ -423,6 +426,7 @@ def test_a_share_is_no_answer_to_anything_else() -> None:
 # --- the price ----------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.kind)
 @pytest.mark.parametrize("promise", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
 def test_a_share_costs_what_the_question_costs(question: Any, promise: Promise) -> None:

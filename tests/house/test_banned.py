@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.syntax import source_trees
+from tests.syntax import nodes, source_trees
 
 SOURCE = Path(__file__).parents[2] / "src" / "sulq"
 
@@ -26,10 +27,15 @@ def dotted(node: ast.AST) -> str:
     return ""
 
 
-def names_used(tree: ast.Module) -> Iterator[tuple[int, str]]:
+@cache
+def names_used(tree: ast.Module) -> tuple[tuple[int, str], ...]:
     """Every imported or read name, in full: `import numpy as np` makes np.random numpy.random."""
+    return tuple(_names_used(tree))
+
+
+def _names_used(tree: ast.Module) -> Iterator[tuple[int, str]]:
     aliases: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 aliases[alias.asname or alias.name.partition(".")[0]] = (
@@ -40,7 +46,7 @@ def names_used(tree: ast.Module) -> Iterator[tuple[int, str]]:
             for alias in node.names:
                 aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
                 yield node.lineno, f"{node.module}.{alias.name}"
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Attribute):
             first, _, rest = dotted(node).partition(".")
             if first in aliases:
@@ -62,7 +68,7 @@ def call_of(*banned: str) -> Callable[[ast.Module], list[int]]:
     def find(tree: ast.Module) -> list[int]:
         return [
             node.lineno
-            for node in ast.walk(tree)
+            for node in nodes(tree)
             if isinstance(node, ast.Call) and dotted(node.func) in banned
         ]
 
@@ -73,7 +79,7 @@ def parameter_named(*banned: str) -> Callable[[ast.Module], list[int]]:
     def find(tree: ast.Module) -> list[int]:
         return [
             node.lineno
-            for node in ast.walk(tree)
+            for node in nodes(tree)
             if (isinstance(node, ast.arg | ast.keyword) and node.arg in banned)
             or (isinstance(node, ast.Attribute) and node.attr in banned)
         ]
@@ -91,7 +97,7 @@ MATCHING = {"search", "match", "fullmatch", "findall", "finditer", "sub", "split
 
 def error_text_read(tree: ast.Module) -> list[int]:
     """Where the words of an exception decide: compared, searched, matched or split."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in nodes(tree) if isinstance(node, ast.FunctionDef)]
     return sorted({line for scope in [tree, *functions] for line in _text_read(scope)})
 
 
@@ -100,7 +106,7 @@ def _text_read(scope: ast.AST) -> Iterator[int]:
     errors = set(_errors_named(scope))
     for names, value in _assigned(scope):
         texts |= {names} if _is_text(value, errors, texts) else set()
-    for node in ast.walk(scope):
+    for node in nodes(scope):
         read: list[ast.expr] = []
         match node:
             case ast.Compare(left=left, comparators=others):
@@ -113,7 +119,7 @@ def _text_read(scope: ast.AST) -> Iterator[int]:
 
 
 def _errors_named(scope: ast.AST) -> Iterator[str]:
-    for node in ast.walk(scope):
+    for node in nodes(scope):
         if isinstance(node, ast.ExceptHandler) and node.name is not None:
             yield node.name
         if isinstance(node, ast.arg) and dotted(node.annotation or node).endswith(ERRORS):
@@ -122,7 +128,7 @@ def _errors_named(scope: ast.AST) -> Iterator[str]:
 
 def _assigned(scope: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """`a = x` and `a, b = x, y`, name by name."""
-    for node in ast.walk(scope):
+    for node in nodes(scope):
         if isinstance(node, ast.Assign):
             target, value = node.targets[0], node.value
             both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)

@@ -99,6 +99,7 @@ def test_loud_gaussian_noise_is_told_of_pure_promises() -> None:
     assert "laplace" not in Classifier().quote(database, FEATURES, "label", rows=50_000).note
 
 
+@pytest.mark.slow
 def test_checkered_classes_are_given_to_the_tree() -> None:
     frame = table(40_000, checkered=True)
     database = opened(frame, Promise(epsilon=3, delta="1e-6", neighbours="add-remove"))
@@ -143,6 +144,7 @@ def test_labels_of_pure_noise_end_at_the_majority() -> None:
     assert (learner.predict(frame) == "k0").mean() > 0.95
 
 
+@pytest.mark.slow
 def test_without_noise_it_learns_what_its_choice_learns() -> None:
     frame = table(2_000, 3)
     oracle = ExactOracle(opened(frame, GAUSSIAN, 3))

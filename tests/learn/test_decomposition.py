@@ -67,6 +67,7 @@ def captured(learned, data) -> float:
 # --- without noise ------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", ["digits", "wine"])
 def test_exact_pca_is_scikit_learns(name, neighbours):
@@ -223,6 +224,7 @@ def test_nothing_is_said_before_learning(learner):
 # --- with noise ---------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("learner", [PCA(2), SVD(2)])
 def test_long_directions_are_found(learner, neighbours):
@@ -240,6 +242,7 @@ def test_long_directions_are_found(learner, neighbours):
     assert found.components_ @ found.components_.T == pytest.approx(np.eye(2), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_pure_promise_and_persons():
     """Laplace noise, and up to three rows a person: noisier, and still there."""
     data, schema = stretched(120_000)
@@ -322,6 +325,7 @@ def test_components_below_the_noise_are_named():
     assert PCA(None).fit(opened(data, schema, 0.5), list(data)).n_components_ <= above + 1
 
 
+@pytest.mark.slow
 def test_noise_taken_off_leaves_the_variance_of_the_rows():
     """digits at epsilon 1: raw eigenvalues are about a third too large, the stated ones are not.
 

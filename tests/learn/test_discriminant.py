@@ -154,6 +154,7 @@ PROMISES = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda p: f"{p.noise} {p.neighbours}")
 def test_it_learns_under_every_promise(promise: Promise) -> None:
     frame = blobs(rows=4_000)
@@ -193,6 +194,7 @@ def test_persons_flags_and_categories() -> None:
     assert learner.n_features_in_ == 3
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("promise", PROMISES[:2], ids=["add-remove", "replace"])
 def test_labels_of_pure_noise_end_at_the_majority(promise: Promise) -> None:
     frame = blobs(rows=400, width=12, classes=2)

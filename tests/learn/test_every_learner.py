@@ -102,6 +102,7 @@ def test_parameters_are_kept_untouched(name):
     assert shared <= set(copy.get_params())
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_quote_is_free_and_fit_keeps_to_it(name):
     learner, features, label = LEARNERS[name]
@@ -127,6 +128,7 @@ SLOW = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in LEARNERS]
 )
@@ -152,6 +154,7 @@ PROMISES = st.builds(
 PERSONS = Schema(*SCHEMA.columns, unit="person", max_rows=3)
 
 
+@pytest.mark.sample(2)
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     name=st.sampled_from(sorted(LEARNERS)),
@@ -180,6 +183,7 @@ def test_credits_equal_the_receipts_and_keep_to_the_cap(
     assert fitted.credits_ <= (100 if credits is None else Fraction(credits))
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_bad_input_costs_nothing(name, neighbours):
@@ -251,6 +255,7 @@ CLASSIFIERS = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_no_classifier_guesses_in_silence(kind, noise):

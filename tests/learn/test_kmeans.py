@@ -111,6 +111,7 @@ def test_without_noise_inertia_is_scikit_learns(width: int) -> None:
     assert model.shares_.sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_without_noise_the_search_finds_all_groups() -> None:
     frame = blobs(3_000, 4, 6)
     model = KMeans(6, random_state=0).fit(ExactOracle(opened(frame)), list(frame.columns))
@@ -150,6 +151,7 @@ def test_conditions_categories_and_flags() -> None:
     assert half.sizes_.sum() == pytest.approx(frame["on"].sum(), abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_released_projection_serves_as_features() -> None:
     frame = blobs(700, 3, 2)
     plane = project(columns(list(frame.columns), 0.5), [[1, 0, 0], [0, 1, 0]])
@@ -164,6 +166,7 @@ def test_a_released_projection_serves_as_features() -> None:
 # --- noise on -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "promise",
     [
@@ -189,6 +192,7 @@ def test_groups_are_found_under_every_promise(promise: dict[str, Any]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_many_columns_with_noise() -> None:
     frame = blobs(20_000, 15, 4)
     model = KMeans(4, random_state=0).fit(opened(frame), list(frame.columns))

@@ -62,6 +62,7 @@ def test_pagerank_is_the_stationary_walk():
     assert found.scores_ == pytest.approx(lead / lead.sum(), abs=1e-4)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["hits", "pagerank"])
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_noisy_scores_keep_to_their_errors(kind, neighbours):

@@ -65,6 +65,7 @@ def objective(x, codes, weights, levels, C):
     return loss.sum() + (weights**2).sum() / (2 * C)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("label", ["ill", "kind"])
 @pytest.mark.parametrize(
     "C", [0.1, *(pytest.param(C, marks=pytest.mark.slow) for C in (10, 1_000))]
@@ -128,6 +129,7 @@ def test_a_condition_is_a_label():
     assert list(found.classes_) == [False, True]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("label", ["ill", "kind"])
 def test_it_learns_through_noise(neighbours, label):
@@ -176,6 +178,7 @@ def test_persons_of_several_rows():
     assert found.score(frame, frame["ill"]) > 0.75
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("learner", [LogisticRegression, LinearSVC, Perceptron])
 def test_rows_without_a_label_are_not_counted_in_the_majority(learner):
     random = np.random.default_rng(1)

@@ -51,6 +51,7 @@ def test_without_noise_it_is_plain_em():
     assert found.covariances_ == pytest.approx(variances * 100, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_without_noise_it_converges_to_the_components():
     data = cloud()
     found = GaussianMixture(2, random_state=1).fit(ExactOracle(publish(data, SCHEMA)), ["x", "y"])
@@ -61,6 +62,7 @@ def test_without_noise_it_converges_to_the_components():
     assert found.sample(5).shape == (5, 2)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("kind", ["diag", "spherical"])
 def test_components_are_found_through_noise(neighbours, kind):

@@ -82,6 +82,7 @@ def test_without_noise_it_is_categorical_nb(alpha):
     np.testing.assert_allclose(ours.predict_proba(frame), theirs.predict_proba(codes), atol=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("numbers", ["gaussian", "bins"])
 @pytest.mark.parametrize("promise", [{"epsilon": 12}, {"epsilon": 40, "delta": 0}])
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])

@@ -132,6 +132,7 @@ def ends(learner: Any, table: Database, features: list[str], label: Any = None) 
     return True
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "learner",
     [
@@ -157,6 +158,7 @@ def learns_from_them_all(learner: Any, table: Database, groups: Sequence[Sequenc
         ends(learner, table, [name for name in group if name != label], label)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(
     "learner",
     [
@@ -187,6 +189,7 @@ def test_whatever_number_is_predicted(table):
             assert ends(NUMBERS, table, ["flag", "words"], name) == isinstance(SCHEMA[name], Number)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize(

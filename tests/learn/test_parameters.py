@@ -27,6 +27,7 @@ def test_every_parameter_is_declared(name):
     )
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_wrong_value_is_refused_by_name_and_costs_nothing(name):
     learner, features, label = LEARNERS[name]

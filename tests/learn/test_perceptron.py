@@ -59,6 +59,7 @@ def test_the_papers_rounds_equal_plain_ones():
     assert found.n_iter_ == 5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_it_learns_through_noise(neighbours):
     frame, schema, names = table(load_breast_cancer)
@@ -69,6 +70,7 @@ def test_it_learns_through_noise(neighbours):
     assert np.mean(scores) > 0.88
 
 
+@pytest.mark.slow
 def test_labels_of_chance_give_the_majority_and_it_is_said():
     random = np.random.default_rng(1)
     frame = pd.DataFrame(random.random((3_000, 8)), columns=[f"x{i}" for i in range(8)])

@@ -147,6 +147,7 @@ def _walk(node):
             yield from _walk(child)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.filterwarnings("ignore::sulq.learn.estimator.NoisyResult")
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_has_a_picture(fitted, name, tmp_path):
@@ -158,6 +159,7 @@ def test_every_learner_has_a_picture(fitted, name, tmp_path):
     assert len(text) < 400_000
 
 
+@pytest.mark.sample(3)
 @pytest.mark.filterwarnings("ignore::sulq.learn.estimator.NoisyResult")
 @pytest.mark.parametrize("name", TESTED)
 def test_public_rows_add_a_panel(fitted, name, tmp_path):
@@ -251,6 +253,7 @@ def test_an_interval_is_drawn_only_where_an_error_is_known():
     assert interval(2.0, 1.0) == {"value": 2.0, "low": pytest.approx(0.04), "high": 3.96}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["svg", "png", "html"])
 def test_saved_as(fitted, kind, tmp_path):
     path = save(fitted("PCA").plot(title="Directions"), tmp_path / f"a.{kind}")

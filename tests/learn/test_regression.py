@@ -69,6 +69,7 @@ def published_units(rows, seed=0, noise=0.1):
 # --- without noise ------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("delta", ["1e-6", 0])
 @pytest.mark.parametrize("method", ["auto", "paper"])
@@ -162,6 +163,7 @@ def test_few_rows_and_constant_columns(rows):
 # --- with noise ---------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_slopes_keep_to_their_errors(neighbours):
     """36 slopes over their errors: chi-squared, both tails at 1e-7 and a fifth of room."""

@@ -77,6 +77,7 @@ def test_a_decision_list_is_found_without_noise():
     assert found.export_text().startswith("if c: False")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_both_learn_through_noise(neighbours):
     data = table(20_000)

@@ -23,6 +23,7 @@ def oracle():
     return ExactOracle(publish(frame(500)))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in LEARNERS]
 )

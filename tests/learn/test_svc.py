@@ -38,6 +38,7 @@ def objective(x, sides, weights, level, C):
     return (weights**2).sum() / 2 + C * hinge.sum()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("label", ["yes", "kind"])
 @pytest.mark.parametrize("C", [0.05, pytest.param(1, marks=pytest.mark.slow)])
 def test_without_noise_it_is_scikit_learns_objective(label, C):
@@ -57,6 +58,7 @@ def test_without_noise_it_is_scikit_learns_objective(label, C):
         assert objective(x, sides, weight, level, C) < 1.001 * best
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("label", ["yes", "kind"])
 def test_it_learns_through_noise(neighbours, label):

@@ -140,6 +140,7 @@ def test_without_noise_the_papers_tree_takes_the_column_of_least_entropy_once():
     assert tree._tree.depth == 4
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("label", ["level", "bought"])
 @pytest.mark.parametrize("method", ["id3", "model", "random", "paper"])
 def test_public_rows_end_in_the_leaves_that_counted_the_private_ones(method, label):
@@ -172,6 +173,7 @@ def test_frames_arrays_and_conditions_read_alike():
     assert tree.n_features_in_ == 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("promise", [{"epsilon": 15}, {"epsilon": 40, "delta": 0}])
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("method", ["id3", "auto"])

@@ -175,6 +175,7 @@ def test_s414_the_stitched_law() -> None:
     assert loss.delta(0.19) > 1e-4
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("queries", "knee", "variance", "cap"),
     [

@@ -189,6 +189,7 @@ STRATEGIES: dict[str, Callable[[Belief], Strategy]] = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("belief", [TWO_POINTS, MIXTURE, SPREAD], ids=["two", "mixture", "spread"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_gaussian_promise_holds_in_every_world(belief: Belief, strategy: str) -> None:

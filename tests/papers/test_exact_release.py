@@ -101,6 +101,7 @@ def test_s14_lemma_3() -> None:
 # --- S1.5 and S1.6 ------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "variance", "true_delta"),
     [

@@ -123,6 +123,7 @@ def test_m3_winners_are_a_law() -> None:
     assert math.isclose(second, step / (1 + step), rel_tol=1e-9) and first > second
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(1), Fraction(3)])
 @pytest.mark.parametrize("one_way", [False, True])
 def test_m3_every_choice(epsilon: Fraction, one_way: bool) -> None:

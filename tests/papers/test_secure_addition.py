@@ -94,6 +94,7 @@ def view(sums: Sequence[int], noises: Sequence[Law], modulus: int) -> np.ndarray
     return found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("modulus", [5, 41])
 @pytest.mark.parametrize(("owners", "colluding"), [(2, 0), (3, 0), (3, 1), (5, 2)])
 def test_v4_pure_epsilon_for_the_analyst_and_those_who_collude(

@@ -98,6 +98,7 @@ def test_revoking_ends_tokens_and_returns_the_share(server):
     )
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [

@@ -47,6 +47,7 @@ def test_revoked_between_charge_and_answer_says_what_was_spent(server):
     assert "nothing" not in told["hint"] and "stands" in told["hint"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ["credits", "max_credits"])
 @pytest.mark.parametrize("digits", [310, 400, 4_000])
 @pytest.mark.parametrize("text", [True, False])

@@ -138,6 +138,7 @@ def test_a_file_is_served_by_the_policy_beside_it(home, published, tmp_path):
         assert process.wait(120) == 0
 
 
+@pytest.mark.slow
 def test_what_is_not_published_is_listed_and_not_served(home):
     assert sulq(home, "publish", "town", "--yes").returncode == 0
     with running(home, "--no-pacing") as (_, told), entered(told) as owner:
@@ -153,6 +154,7 @@ def test_what_is_not_published_is_listed_and_not_served(home):
     assert sulq(home, "ledger", "people").returncode == 3
 
 
+@pytest.mark.slow
 def test_without_any_table_the_console_offers_the_wizard(home):
     for text in (None, "# nothing yet\n"):
         policy = home / "sulq.toml"
@@ -197,6 +199,7 @@ def test_what_cannot_be_served_says_why(home, monkeypatch, words, said):
     assert not (home / "people.ledger").exists()
 
 
+@pytest.mark.slow
 def test_other_hosts_without_tls_are_warned_of(home):
     with running(home, "--host", "0.0.0.0") as (process, told):
         assert str(told["address"]).startswith("http://127.0.0.1:")

@@ -345,6 +345,7 @@ def _issue(path: Path, name: str, count: int) -> None:
     found.close()
 
 
+@pytest.mark.slow
 def test_processes_and_threads_use_one_file(tmp_path, monkeypatch):
     """Made, written and read at once: no token is lost, nobody is turned away.
 

@@ -89,6 +89,7 @@ ROUNDED = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("text", ROUNDED)
 def test_a_function_of_a_column_without_a_step_is_rounded_as_it_says(text, database, engine):
     ours = ask_sql(ExactOracle(database), text, table="people")

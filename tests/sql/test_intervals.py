@@ -171,6 +171,7 @@ def judged(case: Case, noise: str, confidence: float = 0.95) -> None:
         assert width <= 2 * Z * case.ideal * case.widest * WIDEST_LAW.get(noise, 1.0)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "noise",
     [*SMOOTH, COARSE[0], *(pytest.param(noise, marks=pytest.mark.slow) for noise in COARSE[1:])],
@@ -180,6 +181,7 @@ def test_linear_forms(case: Case, noise: str) -> None:
     judged(case, noise)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("noise", SMOOTH)
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case.name} at {case.spreads[0]}")
 def test_ratios_at_small_counts(case: Case, noise: str) -> None:
@@ -204,6 +206,7 @@ def test_ratios_under_coarse_laws(case: Case, noise: str) -> None:
     judged(case, noise)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("case", CURVED, ids=lambda case: case.name)
 def test_curved_functions(case: Case) -> None:
     judged(case, "gaussian")
@@ -218,6 +221,7 @@ def test_curved_functions_under_laplace(case: Case, noise: str) -> None:
     assert held >= least_hits(DRAWS, 0.95)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "confidence",
     [pytest.param(0.5, marks=pytest.mark.slow), 0.8, pytest.param(0.99, marks=pytest.mark.slow)],
@@ -266,6 +270,7 @@ def test_counts_below(noise: str) -> None:
     assert held_by(cdf("x", edges=edges), sums, truth, noise) >= least_hits(DRAWS, 0.95)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "rows", [0, 40, *(pytest.param(rows, marks=pytest.mark.slow) for rows in (60, 200))]
 )

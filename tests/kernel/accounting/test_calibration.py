@@ -78,6 +78,7 @@ def test_very_many_coins_are_within_a_part_in_ten_thousand() -> None:
     assert answer_loss(fewer, 100).delta(0.1, 100) > 1e-9
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("queries", [1, 3, 30])
 def test_the_stitched_law_is_kept_and_its_neighbour_is_not(queries: int) -> None:
     law = huber_law(queries, Fraction(1), Fraction(1, 10**6))

@@ -110,6 +110,7 @@ def test_sixty_coins_twice() -> None:
     assert exact <= ours <= exact * (1 + 1e-6)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("times", [2, 10, 100])
 def test_laplace_by_one_step_is_randomised_response(times: int) -> None:
     """Its loss is +-1/scale and nothing else, so the optimal composition is exact for it."""

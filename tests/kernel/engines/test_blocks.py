@@ -39,6 +39,7 @@ def programs(seed: int, count: int) -> list[BlockSums]:
     return found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))]
 )

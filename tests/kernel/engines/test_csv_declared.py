@@ -146,6 +146,7 @@ def test_encodings(tmp_path: Path, encoding: str, zipped: bool) -> None:
 SECRET = "hidden-4711"
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [

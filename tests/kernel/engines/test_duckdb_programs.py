@@ -116,6 +116,7 @@ def test_only_select_is_ever_emitted() -> None:
         assert [part.type for part in found] == [duckdb.StatementType.SELECT]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "wrap",
     [

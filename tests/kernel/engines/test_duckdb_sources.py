@@ -119,6 +119,7 @@ def test_infinite_times_are_clamped(tmp_path: Path) -> None:
     assert sums(path, column, b.RowSums(b.Always(), (leaf,))) == [10]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Oslo"])
 @pytest.mark.parametrize("unit", ["s", "ms"])
 @pytest.mark.parametrize("held", ["arrow", "pandas", "polars", "parquet"])

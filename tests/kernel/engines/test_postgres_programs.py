@@ -37,6 +37,7 @@ def awkward(server: PostgresServer, seed: int, rows: int) -> tuple[Engine, list[
     return open_engine(fill(server, "awkward", AWKWARD, content), tables.SCHEMA), content
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_programs_equal_the_reference(
     seed: int, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
@@ -55,6 +56,7 @@ def test_a_thousand_random_programs_equal_the_reference(
     agree(*awkward(postgres, seed, 80), seed, 250)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("products", [0, 10**6])  # all by blocks; by SQL whatever can be
 def test_random_vectors_equal_the_reference(
     products: int, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
@@ -105,6 +107,7 @@ def with_plan(server: PostgresServer, url: str, plan: dict[str, str]) -> str:
     return f"{url}&options={options}" if options else url
 
 
+@pytest.mark.slow
 def test_row_order_memory_and_workers_change_nothing(postgres: PostgresServer) -> None:
     content = storable(tables.rows(7, 3_000))
     shuffled = random.Random(1).sample(content, len(content))

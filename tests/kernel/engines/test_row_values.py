@@ -39,6 +39,7 @@ def row_by_row(rows, content, seed, count=50):
     rows.engine.close()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("how", ["arrow", "parquet"])
 def test_random_programs_row_by_row(seed, how, tmp_path):

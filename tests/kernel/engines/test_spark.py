@@ -26,6 +26,7 @@ from sulq.kernel.engines import open_engine
 from sulq.kernel.engines.spark.dialect import SparkDialect
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_the_same_integers_and_a_change_that_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -424,6 +424,7 @@ def test_the_register_comes_along(one, two, tmp_path):
 STEPS = ["state restored", "journal taken over", "ledger restored"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("with_journal", [False, True])
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("where", ["same", "second"])

@@ -21,6 +21,7 @@ SOUND = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SOUND)
 def test_released_is_charged_is_within_the_cap_and_one_value_each(name):
     found = explore(Model(SOUND[name]))
@@ -44,6 +45,7 @@ def test_it_holds_with_more_of_everything(bounds):
     assert found.stuck == 0
 
 
+@pytest.mark.slow
 def test_whatever_backup_is_restored_no_replica_forgets_what_it_told():
     """One that has not seen more than the backup goes on: nothing in its reach says otherwise."""
     found = explore(Model(Bounds(cap=1, wanted=TWO, losses=0, restores=1)), everywhere=False)

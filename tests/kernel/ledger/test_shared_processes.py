@@ -25,6 +25,7 @@ def test_processes_race_for_the_last_credits(address, tmp_path, monkeypatch, num
     assert len([notes for notes in race.notes if notes.exists()]) == number
 
 
+@pytest.mark.slow
 def test_a_replica_killed_under_load_takes_nothing_along(address, tmp_path, monkeypatch):
     cap = 10**6
     replicas = homes_of(address, tmp_path, 3, cap)
@@ -39,6 +40,7 @@ def test_a_replica_killed_under_load_takes_nothing_along(address, tmp_path, monk
     assert sum(name.startswith(("r0-", "r2-")) for name in released) == 2 * 4 * 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["halt", pytest.param("backends", marks=pytest.mark.slow)])
 def test_a_server_restarted_under_load_loses_nothing(tmp_path, monkeypatch, how):
     pytest.importorskip("psycopg")

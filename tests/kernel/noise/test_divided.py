@@ -82,11 +82,13 @@ def test_golden_values() -> None:
     assert half.variance() == pytest.approx(2) and whole.variance() == pytest.approx(4)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_draws_follow_the_law(law: DividedLaplace, assert_follows: Follows) -> None:
     assert_follows(draw(law, int(20_000 / max(1, 3 * law.shape))), law)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("parts", [2, 3])
 def test_sums_of_drawn_shares_follow_laplace(parts: int, assert_follows: Follows) -> None:
     scale = Fraction(12)

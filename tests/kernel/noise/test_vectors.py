@@ -130,6 +130,7 @@ def test_exact_geometric_walks_from_any_guess() -> None:
         assert vector_sampler._exact_geometric(ratio, prefix, guess) == 12
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("few", [True, False], ids=["single", "vector"])
 @pytest.mark.parametrize("bits", [40, 50, 60])
 def test_wide_draws_look_normal_down_to_the_last_bit(

@@ -59,6 +59,7 @@ def derived(stored: list[Any], asked: Any, spread: float) -> LinearEstimate:
     return found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("stored", "asked", "spread"),
     [

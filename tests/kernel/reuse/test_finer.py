@@ -69,6 +69,7 @@ def sizes(laws: Any) -> list[float]:
     return [float(law.sigma_squared) for law in laws]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_only_the_missing_precision_is_paid(rows: pd.DataFrame, name: str) -> None:
     """2 and then 6 credits are 6 in all: law, bar and receipts of one answer of 6."""

@@ -118,6 +118,7 @@ def store_one(stores: tuple[AnswerStore, ...], number: int, asked: BoundQuery, s
         put(store, number, asked, laws, values)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_both_searches_agree_along_a_stream_of_mixed_questions(neighbours: str) -> None:
     random = np.random.default_rng(7)

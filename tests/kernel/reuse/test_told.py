@@ -47,6 +47,7 @@ def check_repeats(db: Database, told: list[Told], patch: pytest.MonkeyPatch) -> 
             assert (again.credits, db.ledger.head, asker.remaining) == (0, before, left)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_was_told_is_told_again_whatever_was_asked_since(

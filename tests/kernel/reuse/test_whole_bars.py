@@ -157,6 +157,7 @@ def test_a_variance_from_two_others() -> None:
     assert read_derived(found, [20, 0, 0], None).interval(0.9) == wanted
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("hundredths", range(5, 300, 21))
 def test_a_symmetric_table_of_counts(hundredths: int) -> None:
     """The mean of two draws may lie between whole numbers: at 0.26 one draw's bar of 0 held it

@@ -76,6 +76,7 @@ def test_on_a_lattice_the_program_is_exactly_the_question() -> None:
             assert reference.holds(node, row) == holds(condition, row, LATTICE)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("schema", [LATTICE, MESSY], ids=["lattice", "messy"])
 def test_every_value_lies_in_its_proved_range(schema: Schema) -> None:
     """Bounds, NULLs, and the truth of conditions, on awkward values; division included."""

@@ -84,6 +84,7 @@ def test_the_tables_are_the_functions() -> None:
     assert list(logistic) == sorted(logistic) and list(decay) == sorted(decay, reverse=True)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("weight", [0.5, 3, -40])
 def test_residuals_are_the_slopes_of_their_losses(weight: float) -> None:
     binder = VectorBinder(SCHEMA)

@@ -50,6 +50,7 @@ def frame(rows: list[int]) -> pd.DataFrame:
     return pd.DataFrame({"who": owners, "x": [1] * len(owners), "ill": [True] * len(owners)})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("clip", [(1, 2), (2, 4), (0, 5), (4, 5)])
 def test_neighbouring_tables_differ_by_no_more(clip: tuple[int, int]) -> None:
     """The engine's own integers, of tables in which one person has any other number of rows."""

@@ -149,6 +149,7 @@ def random_question(random: Random) -> SumQuery:
     return SumQuery(terms, rows, tuple(groups))
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("seed", range(20))
 def test_no_pair_of_rows_moves_a_random_question_more_than_claimed(

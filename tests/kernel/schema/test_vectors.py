@@ -120,6 +120,7 @@ def check(query: SumQuery, neighbours: str) -> None:
         assert squared <= says_squared, query.to_json()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_no_two_neighbours_differ_by_more_than_is_charged(seed: int) -> None:
     rng = Random(seed)

@@ -245,6 +245,7 @@ def test_how_a_column_stands(column: DraftColumn, word: str) -> None:
     assert column_state(column).word == word
 
 
+@pytest.mark.slow
 @given(st.text(max_size=20), st.text(max_size=20), st.sampled_from(["bigint", "date", "double"]))
 def test_whatever_is_typed_has_a_state(low: str, high: str, kind: str) -> None:
     column = DraftColumn(name="a", type=kind, kind="number", low=low, high=high)

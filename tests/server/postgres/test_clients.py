@@ -237,6 +237,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_node_pg(door: Door, node: Path) -> None:
     said = run(
         ["node", str(node / "charts.js"), json.dumps([*BROWSED, *CHARTS])],
@@ -308,6 +309,7 @@ public class Charts {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not JDBC.exists(), reason="no driver here: libpostgresql-jdbc-java")
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no javac here: default-jdk-headless")
 def test_jdbc(door: Door, tmp_path: Path) -> None:
@@ -355,6 +357,7 @@ invisible(dbDisconnect(people))
 """
 
 
+@pytest.mark.slow
 def test_r_and_dbplyr(door: Door, tmp_path: Path) -> None:
     if shutil.which("Rscript") is None:
         pytest.skip("no R here: r-base-core")

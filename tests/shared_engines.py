@@ -1,0 +1,88 @@
+"""Engines that tests share: to load the same rows again tells nothing new and costs 20 ms of CPU.
+
+A table that was opened before, with the same rows, schema and rules of reading, is answered by a
+session of its own on the rows that are loaded already. Each test still gets an engine object of its
+own, with the stamp of its own file, and closes only that. What is refused is never kept. Parquet is
+read in place and never shared; tests of the engines and of faults load their rows each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from sulq.errors import InvalidQuery
+from sulq.kernel.engines.duckdb import engine
+from sulq.kernel.engines.duckdb.csv_files import CsvFile
+from sulq.kernel.schema.columns import Schema
+
+HERE = Path(__file__).parent
+APART = (HERE / "kernel" / "engines", HERE / "faults")
+MOST = 32
+LARGEST = 8 << 20
+
+_load = engine.open_duckdb
+_loaded: OrderedDict[Hashable, engine.DuckDBEngine] = OrderedDict()
+_process = os.getpid()
+sharing = False
+
+
+def share_for(path: Path) -> None:
+    """Share engines in the tests of this file, or load each table anew."""
+    global sharing
+    sharing = not any(apart in path.parents for apart in APART)
+
+
+def open_shared(
+    source: Any, schema: Schema, *, threads: int | None = None, held: bool = False
+) -> engine.DuckDBEngine:
+    known = None if held or not sharing or os.getpid() != _process else _content(source)
+    if known is None:
+        return _load(source, schema, threads=threads, held=held)
+    content, path, stamp = known
+    key = (content, schema, threads)
+    first = _loaded.get(key)
+    if first is None:
+        first = _load(source, schema, threads=threads)
+        if _content(source) != known:
+            return first  # the rows changed meanwhile
+        _loaded[key] = first
+        if len(_loaded) > MOST:
+            _loaded.popitem(last=False)
+    _loaded.move_to_end(key)
+    facts = (first.places, first.rows, first.size(), first._fingerprint)
+    return engine.DuckDBEngine(first._connection.cursor(), *facts, path, stamp)
+
+
+def _content(source: Any) -> tuple[Hashable, Path | None, tuple[int, int] | None] | None:
+    """What is read and, of a file, its place and stamp; None for what is not shared."""
+    if type(source) is pd.DataFrame:
+        if source.memory_usage().sum() > LARGEST:
+            return None
+        try:
+            return _hash(pickle.dumps(source)), None, None
+        except Exception:  # noqa: BLE001 - whatever cannot be written down is not shared
+            return None
+    try:
+        path, text = engine._file_of(source)
+        if path is None or type(text) is not CsvFile or path.stat().st_size > LARGEST:
+            return None
+        stamp = engine._stamp(path)
+        return (_hash(path.read_bytes()), path.suffix, replace(text, path="")), path, stamp
+    except (OSError, InvalidQuery):
+        return None
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content).hexdigest()
+
+
+engine.open_duckdb = open_shared
