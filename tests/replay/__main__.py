@@ -1,8 +1,8 @@
 """python -m tests.replay [PATH ...]: replay all pairs of `figures.WANTED`; the figures as JSON.
 
 `--part 0.01` replays that share of them. What is done is kept in tests/replay/figures.json
-(or `--out FILE`), and the next run goes on from there, so a long run may come in pieces:
-`--seconds 500` ends one. Pieces of different paths may run at once. `--anew` forgets what is kept.
+(or `--out FILE`) with the commits that they are of, and the next run goes on from there, so a long
+run may come in pieces: `--seconds 500` ends one. Pieces of different paths may run at once. `--anew` forgets what is kept.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import fcntl
 import json
 import signal
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -36,6 +37,7 @@ def run(path: str, wanted: int, until: float, out: Path) -> dict[str, Any]:
     """Compare until so many pairs are done or the time is over; a second run goes on."""
     told = kept(out).get(path, {"pairs": 0, "seconds": 0.0, "divergences": []})
     told.setdefault("seed", FIRST + told["pairs"])
+    told["commits"] = sorted({*told.get("commits", ()), commit()})
     with place_for(path) as where:
         while told["pairs"] < wanted and time.monotonic() < until and not told["divergences"]:
             start = time.monotonic()
@@ -51,6 +53,16 @@ def run(path: str, wanted: int, until: float, out: Path) -> dict[str, Any]:
             told["seconds"] = round(told["seconds"] + time.monotonic() - start, 1)
             keep(out, path, told)
     return told
+
+
+def commit() -> str:
+    """The commit that is replayed, as far as this tree knows it."""
+    asked = ["git", "-C", str(FIGURES.parent), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - git
+    except FileNotFoundError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
 
 
 def kept(out: Path) -> dict[str, Any]:

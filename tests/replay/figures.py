@@ -31,7 +31,7 @@ WANTED = {
     "wire": 5_000,
     "studies": 5_000,
     "postgres": 5_000,
-    "spark": 1_000,
+    "spark": 5_000,
     "replicas": 300,
     "learners": 300,
     "federation": 300,

@@ -45,7 +45,7 @@ def test_a_hundred_thousand_pairs_in_all() -> None:
     assert min(WANTED[path] for path in WANTED if path not in SEVERAL) >= 5_000
 
 
-SEVERAL = ("learners", "federation", "exact", "replicas", "spark")
+SEVERAL = ("learners", "federation", "exact", "replicas")
 
 
 @pytest.mark.slow

@@ -87,7 +87,8 @@ class Tape:
     coarse: int = 0
     """Of `keys`, where a world may have other keys than the first: a count becomes the nearest
     multiple of so many spreads; one within a spread of a count of the first becomes what that
-    did, for the count may lie where rounding turns."""
+    did, for the count may lie where rounding turns. So that there is one such count only, counts
+    of the first within two spreads become the same."""
     near: dict[int, dict[int, int]] = field(default_factory=dict)
     """By step: counts that were rounded, and what they became."""
     next: int = 0
@@ -129,13 +130,15 @@ class Tape:
         return told
 
     def rounded(self, step: int, total: int, spread: Fraction) -> int:
-        known = {} if self.first is None else self.first.near.get(step, {})
+        own = self.near.setdefault(step, {})
+        known, reach = (own, 2) if self.first is None else (self.first.near.get(step, {}), 1)
         nearest = min(known, key=lambda count: abs(count - total), default=None)
-        if nearest is not None and abs(nearest - total) <= spread:
-            return known[nearest]
-        width = max(1, round(self.coarse * spread))
-        told = self.near.setdefault(step, {})[total] = (total + width // 2) // width * width
-        return told
+        if nearest is not None and abs(nearest - total) <= reach * spread:
+            own[total] = known[nearest]
+        else:
+            width = max(1, round(self.coarse * spread))
+            own[total] = (total + width // 2) // width * width
+        return own[total]
 
 
 def law_size(law: Any) -> Fraction:

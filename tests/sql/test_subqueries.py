@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 
 import pytest
@@ -137,3 +138,101 @@ def test_what_is_no_single_value_is_refused_before_anything_is_charged(text, dat
     with pytest.raises(InvalidQuery):
         database.sql(text)
     assert database.remaining == 100
+
+
+# --- an attacker's statements: nothing fails, or costs more than was quoted, once something is paid
+
+
+def test_what_no_constant_can_stand_in_is_refused_before_anything_is_charged(database):
+    text = "SELECT COUNT(*) FROM people WHERE income - age < (SELECT SUM(age) FROM people) * 1e30"
+    for act in (database.quote_sql, database.sql):
+        with pytest.raises(InvalidQuery):
+            act(text)
+    assert database.remaining == 100
+
+
+def test_a_constant_that_makes_a_refusal_gives_null_and_says_why(database):
+    """The inner SELECT is paid for by then: what follows is no error any more."""
+    text = (
+        "SELECT COUNT(*) AS n FROM people WHERE age > 1 / (SELECT COUNT(*) - COUNT(*) FROM people)"
+    )
+    found = database.sql(text)
+    assert found.rows[0][0].value != found.rows[0][0].value
+    assert any("makes it a refusal: division by zero" in note for note in found.notes)
+
+
+def test_no_stored_answer_hides_what_the_rest_can_cost(database):
+    """The inner SELECT and all that may stand for the outer one are stored; what comes is not."""
+    inner = "(SELECT LN(COUNT(*)) FROM people WHERE smoker)"
+    text = f"SELECT AVG(age) FROM people WHERE NOT (age * 2 < {inner})"
+    database.sql(inner[1:-1])
+    for other in ("age IS NOT NULL", "NOT (age * 2 IS NOT NULL)", "city IS NOT NULL"):
+        database.sql(f"SELECT AVG(age) FROM people WHERE {other}")
+    quoted, before = database.quote_sql(text).credits, database.remaining
+    assert 0 < database.sql(text).credits == before - database.remaining <= quoted
+
+
+def test_a_finer_inner_answer_is_not_bought_again(database):
+    """Quoted with a part of the credits it is stored; at its plain price it would be topped up."""
+    inner = "SELECT city FROM people GROUP BY city ORDER BY COUNT(*) DESC LIMIT 1"
+    text = f"SELECT VARIANCE(age) FROM people WHERE city IN ({inner})"
+    database.sql(inner, credits=Fraction(4, 5))
+    quoted, before = database.quote_sql(text, credits=1), database.remaining
+    assert quoted.first[0].repeat
+    paid = database.sql(text, credits=1).credits
+    assert paid == before - database.remaining <= quoted.credits
+
+
+def attacked(rng: random.Random) -> str:
+    """A statement with SELECTs in odd places of its conditions."""
+
+    def inner() -> str:
+        head = rng.choice(INNER)
+        return f"(SELECT {head} FROM people{rng.choice(['', ' WHERE smoker', ' WHERE age > 50'])})"
+
+    def condition() -> str:
+        value = rng.choice(["age", "balance", "age * 2", "ABS(balance)", "age % 7", "income - age"])
+        match rng.randrange(5):
+            case 0:
+                return (
+                    f"city IN (SELECT city FROM people GROUP BY city HAVING COUNT(*) > {inner()})"
+                )
+            case 1:
+                return f"{value} BETWEEN {inner()} AND {inner()}"
+            case 2:
+                return f"NOT ({value} {rng.choice('<>=')} {inner()})"
+        around = rng.choice(["{}", "{} * 2", "1 / {}", "-{}", "({} + 1) / 1e20", "5 / ({} - 2)"])
+        return f"{value} {rng.choice(['<', '>=', '<>'])} {around.format(inner())}"
+
+    test = condition() + (rng.choice([" AND ", " OR "]) + condition()) * (rng.random() < 0.3)
+    if rng.random() < 0.2:
+        return f"SELECT SUM(CASE WHEN {test} THEN 1 ELSE 0 END) FROM people"
+    return f"SELECT {rng.choice(['COUNT(*)', 'AVG(age)', 'SUM(income)'])} FROM people WHERE {test}"
+
+
+INNER = (
+    *("AVG(age)", "COUNT(*)", "SUM(income)", "MAX(age)", "STDDEV(income)", "1 / COUNT(*)"),
+    *("COUNT(*) - COUNT(*)", "AVG(age) / AVG(balance)", "SUM(income) * SUM(income)"),
+    *("SQRT(COUNT(*))", "LN(COUNT(*))", "ROUND(AVG(balance), 3)"),
+)
+
+
+@pytest.mark.parametrize("number", [20, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_what_was_quoted_is_answered_for_no_more(number, tmp_path, monkeypatch):
+    monkeypatch.setenv("SULQ_STATE", str(tmp_path))
+    rng = random.Random(number)
+    promises = [Promise(Fraction(1, 10), "1e-6", queries=200), Promise(20, queries=200)]
+    for at in range(0, number, 20):
+        promise = rng.choice(promises)
+        with Database.open(rows(40), SCHEMA, promise, ":memory:", name="people") as database:
+            for _ in range(min(20, number - at)):
+                text, terms = attacked(rng), rng.choice([{}, {}, {"credits": 3}])
+                try:
+                    quoted = database.quote_sql(text, **terms)
+                except InvalidQuery:
+                    continue
+                if not quoted.affordable:
+                    break
+                before = database.remaining
+                found = database.sql(text, **terms)
+                assert before - database.remaining == found.credits <= quoted.credits, text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -71,6 +72,8 @@ BarSpan = tuple[str, float, float]
 """A figure, its half-width at the most rows that it may have, and at the fewest."""
 PLAN = ResultColumn("plan", is_key=True, type="text")
 """The one column of an EXPLAIN."""
+TRIED = (1, 7, 1000)
+"""What is put for constants that are not known yet, to see that the statement can be read."""
 BAR_UNITS = {"date": " days", "datetime": " seconds"}
 
 
@@ -97,6 +100,8 @@ class SqlQuote:
     """Half-widths of those figures at `sizes.most` and at `sizes.least` rows."""
     first: tuple[SqlQuote, ...] = ()
     """Of the SELECTs in conditions of rows, which are asked before."""
+    due: Fraction | None = None
+    """Of such a SELECT: the credits that it is asked with; None: its plain price."""
 
     @property
     def own_credits(self) -> Fraction:
@@ -253,12 +258,16 @@ def _quoted_whole(oracle: Oracle, terms: _Terms, writing: Writing) -> SqlQuote:
     if terms.credits is not None:
         share = _shares(terms.credits, [*(quote.credits for quote in inner), outer.own_credits])
         inner = [
-            _quoted_whole(oracle, replace(terms, credits=amount), _part(writing, at))
+            replace(
+                _quoted_whole(oracle, replace(terms, credits=amount), _part(writing, at)),
+                due=amount,
+            )
             for at, amount in enumerate(share[:-1])
         ]
         outer = _dearest(oracle, replace(terms, credits=share[-1]), writing)
     for each, quote in zip(names, inner, strict=True):
         _check_inner(each, quote.plan.select)
+    _check_outer(oracle, plain, writing, inner)
     said = [
         f"asked first: {each.name} ({credits_text(quote.credits)}); what is released of it stands"
         f" as a constant; the rest costs at most {credits_text(outer.own_credits)}, whatever it is"
@@ -273,12 +282,47 @@ def _part(writing: Writing, at: int) -> Writing:
 
 
 def _dearest(oracle: Oracle, terms: _Terms, writing: Writing) -> SqlQuote:
-    """The outer statement at the constant that makes it cost most."""
+    """The outer statement at the constant that makes it cost most, as if nothing were stored: the
+    constant that comes makes it another question."""
     found = []
     for stand in STANDS:
         at = replace(writing, known=replace(writing.known, stand=stand))
-        found.append(_quoted(oracle, terms.priced(oracle, at), terms.rows, terms.credits))
+        priced = terms.priced(oracle, at)
+        quote = _quoted(oracle, priced, terms.rows, terms.credits)
+        units = unit_prices(priced.plan, oracle)
+        anew = tuple(
+            replace(each, credits=max(each.credits, unit if amount is None else amount))
+            for each, amount, unit in zip(quote.quotes, priced.amounts, units, strict=False)
+        )
+        found.append(replace(quote, quotes=anew))
     return max(found, key=lambda quote: quote.own_credits)
+
+
+def _check_outer(
+    oracle: Oracle, terms: _Terms, writing: Writing, inner: Sequence[SqlQuote]
+) -> None:
+    """Refuse, before anything is charged, a statement that no constant of a few can stand in."""
+    problem: InvalidQuery | None = None
+    for number in TRIED:
+        values = tuple(_like(quote.plan.select, number) for quote in inner)
+        try:
+            terms.priced(oracle, replace(writing, known=replace(writing.known, values=values)))
+        except InvalidQuery as error:
+            problem = problem or error
+        else:
+            return
+    if problem is not None:
+        raise problem
+
+
+def _like(select: Select, number: int) -> Any:
+    """A constant, or a list of one, such as this SELECT may give: figures but counts have parts."""
+    item = select.items[0]
+    if not aggregates_of(item.of):
+        group = select.groups[item.of.place] if isinstance(item.of, GroupKey) else None
+        return [label for label in (group.labels if group else ()) if label is not None][:1]
+    counts = isinstance(item.of, Aggregate) and item.of.kind == "count"
+    return _as_kind(number if counts else number + 1 / 3, kind_of(item.of, select.groups))
 
 
 def _shares(credits: Credits, prices: list[Fraction]) -> list[Fraction | None]:
@@ -303,9 +347,8 @@ def _asked_whole(oracle: Oracle, terms: _Terms, key: str | None, writing: Writin
         values: list[Any] = []
         inner: list[Result] = []
         for at, quote in enumerate(quoted.first):
-            amount = None if terms.credits is None or not quote.credits else quote.credits
             own = None if key is None else f"{key}/first{at + 1}"
-            asked = replace(terms, credits=amount)
+            asked = replace(terms, credits=quote.due)
             inner.append(_asked_whole(purse, asked, own, _part(writing, at)))
             values.append(_released(inner[-1], names[at].listed))
         said = tuple(
@@ -316,13 +359,36 @@ def _asked_whole(oracle: Oracle, terms: _Terms, key: str | None, writing: Writin
         else:
             amount = None if terms.credits is None else quoted.own_credits or None
             whole = replace(writing, known=replace(writing.known, values=tuple(values)))
-            outer = _asked_whole(purse, replace(terms, credits=amount), key, whole)
+            due = replace(terms, credits=amount)
+            try:
+                due = _within(purse, due, whole, quoted.own_credits)
+            except InvalidQuery as error:  # what was released is paid for: no refusal any more
+                outer = _nothing(priced, oracle)
+                said = (
+                    *said,
+                    f"nothing else was asked, for this constant makes it a refusal: {error}",
+                )
+            else:
+                outer = _asked_whole(purse, due, key, whole)
     return replace(
         outer,
         credits=sum((each.credits for each in inner), outer.credits),
         receipts=(*(seq for each in inner for seq in each.receipts), *outer.receipts),
         notes=(*said, *outer.notes),
     )
+
+
+def _within(oracle: Oracle, terms: _Terms, whole: Writing, most: Fraction) -> _Terms:
+    """How the outer statement is asked for at most so many credits, now that its constants are
+    known. `InvalidQuery` if it cannot be."""
+    price = _quoted_whole(oracle, terms, whole).credits
+    if price <= most:
+        return terms
+    if not most:
+        raise InvalidQuery(f"the rest costs {credits_text(price)}, and was quoted as free")
+    less = replace(terms, credits=most)
+    _quoted_whole(oracle, less, whole)
+    return less
 
 
 def _set_aside(oracle: Oracle, credits: Fraction) -> AbstractContextManager[Oracle]:
@@ -354,12 +420,18 @@ def _released(found: Result, listed: bool) -> Any:
     cell = found.rows[0][0] if found.rows else None
     if not isinstance(cell, Estimate) or cell.unread(found.confidence):
         return None
-    value = cell.value
-    if column.kind == "number":
+    return _as_kind(cell.value, column.kind)
+
+
+def _as_kind(value: Any, kind: str) -> Any:
+    """A figure as the constant that SQL would take it for; None for a day beyond the calendar."""
+    if kind not in MOMENTS:
         return int(value) if value == int(value) else value
-    seconds = value * (86_400 if column.kind == "date" else 1)
-    at = EPOCH + datetime.timedelta(seconds=round(seconds))
-    return at if column.kind == "datetime" else at.date()
+    try:
+        at = EPOCH + datetime.timedelta(seconds=round(value * (86_400 if kind == "date" else 1)))
+    except OverflowError:
+        return None
+    return at if kind == "datetime" else at.date()
 
 
 def _constant_note(name: str, value: Any) -> str:

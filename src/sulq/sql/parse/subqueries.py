@@ -23,8 +23,9 @@ from sulq.sql.parse.scope import Lookup, constant
 from sulq.sql.parse.tabulation import evaluated
 
 MOST_FIRST = 8
-STANDS = ("middle", "low", "high", "open")
-"""What stands for a constant that is not known yet: places of the column's range, or any value."""
+STANDS = ("middle", "low", "high", "open", "elsewhere")
+"""What stands for a constant that is not known yet: places of the column's range, any value, or a
+condition on a private column that the statement does not name: nothing decides that one."""
 TESTS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 
 
@@ -137,8 +138,15 @@ def stood_in(tree: Node, schema: Schema, stand: str) -> Node:
     """The tree with something in place of every SELECT, to tell what it can cost at most.
 
     A condition that a constant makes narrower makes no question dearer; "open" narrows nothing.
+    Where another condition decides an open one, it would cost nothing: "elsewhere" cannot be
+    decided, each test by a column of its own as far as there are such.
     """
-    for node in asked_first(tree):
+    others = _unnamed(tree, schema) if stand == "elsewhere" else []
+    for place, node in enumerate(asked_first(tree)):
+        test = node.parent if node.arg_key == "query" else _test_of(node)
+        if others and test is not None and test.find_ancestor(exp.Select) is not None:
+            test.replace(_there(exp.column(others[place % len(others)], quoted=True)))
+            continue
         if node.arg_key == "query":
             listed = node.parent
             assert listed is not None  # noqa: S101
@@ -157,6 +165,16 @@ def stood_in(tree: Node, schema: Schema, stand: str) -> Node:
             if side.find(exp.Subquery) is not None:
                 side.replace(as_node(value))
     return tree
+
+
+def _unnamed(tree: Node, schema: Schema) -> list[str]:
+    """The private columns of a table that a statement does not name."""
+    named = {column.name.casefold() for column in tree.find_all(exp.Column)}
+    return [
+        column.name
+        for column in schema.columns
+        if not column.public and column.name.casefold() not in named
+    ]
 
 
 def _there(node: Node) -> Node:
