@@ -2,7 +2,8 @@
 
 `--part 0.01` replays that share of them. What is done is kept in tests/replay/figures.json
 (or `--out FILE`) with the commits that they are of, and the next run goes on from there, so a long
-run may come in pieces: `--seconds 500` ends one. Pieces of different paths may run at once. `--anew` forgets what is kept.
+run may come in pieces: `--seconds 500` ends one. Pieces of different paths may run at once.
+`--anew` forgets what is kept.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def commit() -> str:
     """The commit that is replayed, as far as this tree knows it."""
     asked = ["git", "-C", str(FIGURES.parent), "describe", "--always", "--dirty", "--exclude=*"]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - git
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return "unknown"
     return done.stdout.strip() or "unknown"
