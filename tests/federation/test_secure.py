@@ -36,7 +36,7 @@ from sulq import (
     total,
 )
 from sulq.database.audit import _checks
-from sulq.database.individual import PlainReader
+from sulq.database.table import PlainReader
 from sulq.federation import Partners, SecureRowSplit, split_rows
 from sulq.kernel.accounting.loss import parts_slack
 from sulq.kernel.ledger.backup import Backup, back_up, restore

@@ -25,7 +25,7 @@ from tests.waiting import LONGEST
 
 from sulq import Database, Flag, Number, Promise, Schema, col, count
 from sulq.attacks.side_channels import rank_correlation
-from sulq.database.individual import PlainReader
+from sulq.database.table import PlainReader
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Role
 from sulq.server.limits import Settings

@@ -28,7 +28,7 @@ from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid, sources_o
 from sulq.kernel.engines.engine import open_engine
 from sulq.kernel.ledger.events import Charge
 from sulq.kernel.ledger.header import Amended
-from sulq.kernel.ledger.ledger import Ledger
+from sulq.kernel.ledger.ledger import ChargeRow, Ledger
 from sulq.kernel.ledger.state_dir import named, private_path, read_private, write_private
 from sulq.kernel.noise.laws import (
     EXACT_COINS,
@@ -478,8 +478,9 @@ class Until:
     def __init__(self, ledger: Ledger, seq: int) -> None:
         self._ledger, self._seq = ledger, seq
 
-    def stands(self, seq: int) -> bool:
-        return seq < self._seq
+    def charges_between(self, after: int, until: int) -> Iterator[ChargeRow]:
+        for row in self._ledger.charges_between(after, until):
+            yield row._replace(record=row.record._replace(found=row.seq < self._seq))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,8 @@ from sulq.kernel.accounting.individual import (
 )
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid, sources_of
-from sulq.kernel.engines.engine import Engine, open_engine, open_study_engine
 from sulq.kernel.engines.proved import silenced
 from sulq.kernel.ledger.events import Charge
-from sulq.kernel.ledger.inspect import INDIVIDUAL
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.state_dir import (
     is_shared,
@@ -54,13 +52,12 @@ from sulq.kernel.ledger.state_dir import (
 )
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.release.release import EngineReader, Mechanism, NoisySums, Pass, RowReader
+from sulq.kernel.release.release import Mechanism, NoisySums, Pass
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums
 from sulq.kernel.schema.promise import MOST_ROWS
 from sulq.kernel.schema.sensitivity import PersonSums
-from sulq.kernel.schema.study import Study, refuse_study
 from sulq.kernel.schema.trees import TreeSums
 
 if TYPE_CHECKING:
@@ -303,7 +300,7 @@ class IndividualFilter:
     def __init__(
         self, rows: NumberedRows, schema: Schema, calibration: Calibration, shares_people: bool
     ) -> None:
-        """`schema` is to be set to the one on the table's grid: `table_reader` does that.
+        """`schema` is to be set to the one on the table's grid: `IndividualReader.begin` does that.
 
         `shares_people`: with other tables of a population, in the same steps of a credit.
         """
@@ -498,94 +495,22 @@ def _added(
 # the two for the rest of the flow is here.
 
 
-NARROW = 64
-"""Cells of a group whose text is written in no time that could be told."""
 BIAS = (
     "individual accounting: whoever has spent their own balance adds nothing, so a sum may be too"
     " small by more than its bar"
 )
 
 
-def open_engine_for(
-    source: Any,
-    schema: Schema,
-    terms: Calibration,
-    ledger: str | Path,
-    individual: bool,
-    shares_people: bool,
-) -> tuple[Engine, dict[str, str]]:
-    """The engine, and what the ledger pins of it; or why there cannot be one."""
-    if isinstance(schema, Study):
-        if individual:
-            refuse_study(schema, "individual accounting")
-        public = terms.promise.neighbours == "replace"
-        return open_study_engine(source, schema, size_is_public=public), {}
-    if not individual:
-        return open_engine(source, schema), {}
+def open_individual(
+    source: Any, schema: Schema, terms: Calibration, ledger: str | Path, shares_people: bool
+) -> IndividualFilter:
+    """Hold the rows here, with the filters of their people; or say why that cannot be."""
     check_individual(terms)
     if is_shared(ledger):
         raise Refused("individual accounting needs a ledger of its own: give a file")
     from sulq.kernel.engines.rows import open_numbered  # loaded when it is needed
 
-    rows = open_numbered(source, schema)
-    return IndividualFilter(rows, schema, terms, shares_people), {INDIVIDUAL: "true"}
-
-
-class TableReader(RowReader, Protocol):
-    """How a table is read: by its engine, or by filters on balances of its people."""
-
-    notes: ClassVar[tuple[str, ...]]
-    """What every asker should know of how this table is read."""
-    has_balances: ClassVar[bool]
-
-    def begin(self, schema: Schema) -> None:
-        """Make ready for questions on this schema."""
-
-    def charges(self, cost: Price, accounts: dict[str, Loss]) -> dict[str, Loss]:
-        """What each account pays, of what it would pay on a table without balances."""
-
-    def check(self, bound: BoundQuery) -> None:
-        """Refuse what a release would refuse. Reads no row."""
-
-    def histogram(self) -> list[int]:
-        """How many people have spent up to a tenth of their balance, two tenths, ..."""
-
-    def check_covered(self, what: str) -> None:
-        """Refuse what is not proved for tables that are read in this way."""
-
-
-def table_reader(engine: Engine, ledger: Ledger, schema: Schema) -> TableReader:
-    """Whoever opens the table, in whatever way: never without the filters it was published with."""
-    reader: TableReader = PlainReader(engine)
-    if isinstance(engine, IndividualFilter):
-        reader = IndividualReader(engine, ledger)
-    if (INDIVIDUAL in ledger.header.facts) != reader.has_balances:
-        raise Refused("this table has individual accounting, or has none: open it as published")
-    reader.begin(schema)
-    return reader
-
-
-@dataclass(frozen=True)
-class PlainReader(EngineReader):
-    """The engine reads every row, and the accounts pay."""
-
-    notes: ClassVar[tuple[str, ...]] = ()
-    has_balances: ClassVar[bool] = False
-
-    def begin(self, schema: Schema) -> None:
-        """The engine is ready."""
-
-    def charges(self, cost: Price, accounts: dict[str, Loss]) -> dict[str, Loss]:
-        return accounts
-
-    def check(self, bound: BoundQuery) -> None:
-        self.engine.prepare(bound.sums)
-
-    def histogram(self) -> list[int]:
-        raise Refused("this table has one account for all, and no balances of its people")
-
-    def check_covered(self, what: str) -> None:
-        """All of it is."""
+    return IndividualFilter(open_numbered(source, schema), schema, terms, shares_people)
 
 
 @dataclass(frozen=True)
@@ -624,13 +549,3 @@ class IndividualReader:
 
     def check_covered(self, what: str) -> None:
         raise Refused(f"{what} is not covered by individual accounting; publish a table without it")
-
-
-def check_readable(reader: TableReader, bound: BoundQuery) -> None:
-    """What `ask` would refuse, a quote refuses too.
-
-    A quote leaves on no clock. How the keys of a wide category are written depends on what the
-    column holds, and takes time: those are written only for an answer.
-    """
-    if all(len(group.keys) <= NARROW for group in bound.groups):
-        reader.check(bound)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sulq.database.amend import budget_of, check_told, grow_at, member_of, note_size, repair_at
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
-from sulq.database.individual import open_engine_for
+from sulq.database.individual import open_individual
 from sulq.database.table import Table
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.domain import Assumptions
@@ -19,8 +19,9 @@ from sulq.kernel.accounting.calibration import Calibration, calibrate
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import check_askable, grid_bits
 from sulq.kernel.engines.duckdb.quarantine import check_file
-from sulq.kernel.engines.engine import Engine
+from sulq.kernel.engines.engine import Engine, open_engine, open_study_engine
 from sulq.kernel.ledger.header import TableHeader
+from sulq.kernel.ledger.inspect import INDIVIDUAL
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.register import told_of
 from sulq.kernel.schema.columns import Schema, accounts
@@ -83,7 +84,7 @@ def open_table(
     shares = member is not None and member.persons
     if options.grown_from:  # new rows may be somebody else's: not in this process
         check_file(source, schema)
-    engine, facts = open_engine_for(source, schema, terms, ledger, individual, shares)
+    engine, facts = _open_engine(source, schema, terms, ledger, individual, shares)
     try:
         gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
         said = table_facts(gridded, promise) | more | facts | shared
@@ -118,6 +119,25 @@ def open_table(
     if kept.lattice != promise.lattice:  # published before there was another, S2.6
         promise, terms = kept, calibrate(kept)
     return Opened(gridded, promise, engine, journal, terms)
+
+
+def _open_engine(
+    source: Any,
+    schema: Schema,
+    terms: Calibration,
+    ledger: str | Path,
+    individual: bool,
+    shares_people: bool,
+) -> tuple[Engine, dict[str, str]]:
+    """The engine, and what the ledger pins of it; or why there cannot be one."""
+    if isinstance(schema, Study):
+        if individual:
+            refuse_study(schema, "individual accounting")
+        public = terms.promise.neighbours == "replace"
+        return open_study_engine(source, schema, size_is_public=public), {}
+    if not individual:
+        return open_engine(source, schema), {}
+    return open_individual(source, schema, terms, ledger, shares_people), {INDIVIDUAL: "true"}
 
 
 def _check_study(schema: Schema, options: Options) -> None:

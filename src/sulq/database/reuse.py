@@ -350,7 +350,7 @@ class AnswerReuse:
             self._mine.setdefault(one.analyst, IntMap()).put(record.seq)
         if record.seq in self._store or sources_of(record.noise) is not None:
             return
-        if not self.ledger.stands(one.seq):
+        if not record.found:
             return  # lost at a recovery, or it means something else since an amendment
         try:
             laws_of(record.noise)

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from sulq.answers.oracle import Answer, check_confidence
 from sulq.answers.statistics import forecast, read_apart, read_derived
 from sulq.database.exact import ExactRelease
 from sulq.database.facts import readable_again
-from sulq.database.individual import TableReader, check_readable, table_reader
+from sulq.database.individual import IndividualFilter, IndividualReader
 from sulq.database.reuse import AnswerReuse, ReusePlan
-from sulq.errors import BudgetSpent, InvalidQuery, Reason
+from sulq.errors import BudgetSpent, InvalidQuery, Reason, Refused
 from sulq.exact.domain import Assumptions
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.loss import Loss
@@ -37,9 +37,10 @@ from sulq.kernel.accounting.pricing import (
 from sulq.kernel.engines.engine import Engine
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
+from sulq.kernel.ledger.inspect import INDIVIDUAL
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.noise.laws import Law
-from sulq.kernel.release.release import Mechanism, release
+from sulq.kernel.release.release import EngineReader, Mechanism, RowReader, release
 from sulq.kernel.reuse.estimate import LinearEstimate
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema, accounts
@@ -49,6 +50,10 @@ Credits = Fraction | int | float
 T = TypeVar("T", bound="Table")
 
 
+NARROW = 64
+"""Cells of a group whose text is written in no time that could be told."""
+
+
 class Asker(NamedTuple):
     """Who asks, under which key, and how exactly."""
 
@@ -56,6 +61,73 @@ class Asker(NamedTuple):
     key: str | None
     within: float | None
     confidence: float
+
+
+class TableReader(RowReader, Protocol):
+    """How a table is read: by its engine, or by filters on balances of its people."""
+
+    notes: ClassVar[tuple[str, ...]]
+    """What every asker should know of how this table is read."""
+    has_balances: ClassVar[bool]
+
+    def begin(self, schema: Schema) -> None:
+        """Make ready for questions on this schema."""
+
+    def charges(self, cost: Price, accounts: dict[str, Loss]) -> dict[str, Loss]:
+        """What each account pays, of what it would pay on a table without balances."""
+
+    def check(self, bound: BoundQuery) -> None:
+        """Refuse what a release would refuse. Reads no row."""
+
+    def histogram(self) -> list[int]:
+        """How many people have spent up to a tenth of their balance, two tenths, ..."""
+
+    def check_covered(self, what: str) -> None:
+        """Refuse what is not proved for tables that are read in this way."""
+
+
+def table_reader(engine: Engine, ledger: Ledger, schema: Schema) -> TableReader:
+    """Whoever opens the table, in whatever way: never without the filters it was published with."""
+    reader: TableReader = PlainReader(engine)
+    if isinstance(engine, IndividualFilter):
+        reader = IndividualReader(engine, ledger)
+    if (INDIVIDUAL in ledger.header.facts) != reader.has_balances:
+        raise Refused("this table has individual accounting, or has none: open it as published")
+    reader.begin(schema)
+    return reader
+
+
+@dataclass(frozen=True)
+class PlainReader(EngineReader):
+    """The engine reads every row, and the accounts pay."""
+
+    notes: ClassVar[tuple[str, ...]] = ()
+    has_balances: ClassVar[bool] = False
+
+    def begin(self, schema: Schema) -> None:
+        """The engine is ready."""
+
+    def charges(self, cost: Price, accounts: dict[str, Loss]) -> dict[str, Loss]:
+        return accounts
+
+    def check(self, bound: BoundQuery) -> None:
+        self.engine.prepare(bound.sums)
+
+    def histogram(self) -> list[int]:
+        raise Refused("this table has one account for all, and no balances of its people")
+
+    def check_covered(self, what: str) -> None:
+        """All of it is."""
+
+
+def check_readable(reader: TableReader, bound: BoundQuery) -> None:
+    """What `ask` would refuse, a quote refuses too.
+
+    A quote leaves on no clock. How the keys of a wide category are written depends on what the
+    column holds, and takes time: those are written only for an answer.
+    """
+    if all(len(group.keys) <= NARROW for group in bound.groups):
+        reader.check(bound)
 
 
 class Table:
@@ -77,6 +149,7 @@ class Table:
         self.calibration = calibration
         self.durable = ledger.durable  # what is spent is spent for good: `is_durable`
         self.source = readable_again(None)
+        self._grid = noise_grid(calibration)
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None
         self.reuse = AnswerReuse(schema, promise.neighbours, engine, ledger, calibration)
@@ -137,9 +210,7 @@ class Table:
 
         `asked_before`: one that stands in the ledger.
         """
-        grid = noise_grid(self.calibration)
-        if fine:
-            grid = replace(grid, whole=False)
+        grid = replace(self._grid, whole=False) if fine else self._grid
         neighbours = self.promise.neighbours
         bound = bind(query, self.schema, neighbours, grid=grid, asked_before=asked_before)
         notes = self.reader.notes
@@ -213,7 +284,7 @@ class Table:
                 )
             return found
 
-        if noise_grid(self.calibration).whole:
+        if self._grid.whole:
             return least_intensity(lambda intensity: widest(intensity) <= target)
         power = 2 if self.promise.noise == "gaussian" else 1
         intensity = Fraction(1)
@@ -314,9 +385,8 @@ class Table:
 
     def guarantee(self) -> dict[str, Any]:
         """Return what a noisy answer says of its guarantee, as keywords of `Answer.of`."""
-        seen = self.ledger.snapshot()
-        if seen.released or self.exact.assumptions is not None:
-            return self.exact.guarantee_with(seen)
+        if self.ledger.has_released or self.exact.assumptions is not None:
+            return self.exact.guarantee_with(self.ledger.snapshot())
         return {"promise": self.promise}
 
     def told_again(self, bound: BoundQuery, found: ReusePlan, asker: Asker) -> Answer:

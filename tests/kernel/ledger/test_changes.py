@@ -118,7 +118,7 @@ def test_answers_that_mean_something_else_are_not_found_again(place):
     larger = journal.amend(raised(keeps=False))
     journal.close()
     assert larger.snapshot(digest="a").stored == ()
-    assert not larger.stands(first.seq)
+    assert not larger.record_at(first.seq).found
     for use in (
         lambda: pay(larger, "a", key="k"),
         lambda: larger.charge_all(batch, analyst="owner", key="plan"),

@@ -74,7 +74,7 @@ def test_answers_belong_to_the_version_they_were_given_on(journal):
     journal.charge_all(batch, analyst="owner", key="plan")
     larger = grown(journal)
     assert larger.snapshot(digest="a").stored == ()
-    assert not larger.stands(first.seq)
+    assert not larger.record_at(first.seq).found
     for use in (
         lambda: pay(larger, "a", key="k"),
         lambda: larger.charge_all(batch, analyst="owner", key="plan"),

@@ -36,7 +36,7 @@ PREPARED = {
     "kernel/release/release.py UndeclaredKeys.prepare": 1,
     "kernel/release/release.py EngineReader._prepared": 2,  # one mechanism alone, or several merged
     "database/individual.py IndividualReader._prepared": 1,  # it refuses what filters do not read
-    "database/individual.py PlainReader.check": 1,  # a quote
+    "database/table.py PlainReader.check": 1,  # a quote
     "database/individual.py IndividualFilter.reader": 1,  # may refuse
     "database/individual.py IndividualFilter._values": 1,  # called by the filters' own pass
     "database/keys.py quote_keys": 1,

@@ -120,6 +120,12 @@ class ChargeIndex:
         )
         return _record(self._one(query, seq))
 
+    def record(self, seq: int) -> Record:
+        """As `at`; `LookupError` if there is none."""
+        if (found := self.at(seq)) is None:
+            raise LookupError(seq)
+        return found
+
     def of(self, digest: str) -> list[Record]:
         """Return the records that a question finds today, at any noise; oldest first."""
         query = f"select {_FIELDS} from records where digest = ? and found order by seq"

@@ -365,6 +365,11 @@ class Ledger:
         return self._book.read(lambda: any(gap.stop > seq for gap in self._shared.history.gaps))
 
     @property
+    def has_released(self) -> bool:
+        """True if anything was released under assumptions. It waits for no commit."""
+        return bool(self._table.released)
+
+    @property
     def released(self) -> frozenset[str]:
         """The questions released under assumptions."""
         return self._book.read(lambda: frozenset(self._table.released))
@@ -391,8 +396,8 @@ class Ledger:
         """The entry with its stored answer and receipt, if it has one."""
         if proof is None:
             return entry
-        values = stored_values(proof.answer.noisy or "")
-        return replace(entry, answered=True, values=values, receipt=self._receipt(proof))
+        receipt, values = self._receipt(proof), stored_values(proof.answer.noisy or "")
+        return replace(entry, answered=True, values=values, receipt=receipt)
 
     def _receipt(self, proof: Proof) -> Receipt:
         book, header = self._book, self._table.header_at(proof.mine.seq)
@@ -577,10 +582,6 @@ class Ledger:
         """True if nobody can have been told anything of the rows: ledger.md, section 18."""
         return self._book.read(lambda: self._table.unused)
 
-    def stands(self, seq: int) -> bool:
-        """True if this entry's answer is what its question gets today."""
-        return self._book.read(lambda: self._table.stands(seq))
-
     @property
     def head(self) -> int:
         """The number of the ledger's last event."""
@@ -730,24 +731,24 @@ class Ledger:
         """The table's charges and repeats with these numbers, oldest first."""
 
         def page() -> list[tuple[int, ChargeRow | None]]:
-            rows = self._shared.page(after, min(PAGE, until - after))
-            return [(row.seq, self._charge_row(row)) for row in rows if row.seq <= until]
+            rows, index = self._shared.page(after, min(PAGE, until - after)), self._table.catalogue
+            return [(row.seq, self._charge_row(row, index)) for row in rows if row.seq <= until]
 
         while after < until and (found := self._book.read(page)):
             yield from (one for _, one in found if one is not None)
             after = found[-1][0]
 
-    def _charge_row(self, row: Row) -> ChargeRow | None:
+    def _charge_row(self, row: Row, index: ChargeIndex) -> ChargeRow | None:
         event = read_event(row.body)
         if not isinstance(event, ChargeEvent | RepeatEvent) or event.table != self._name:
             return None
-        record = self._table.at(row.seq)
+        record = index.record(row.seq)
         asked = event if isinstance(event, ChargeEvent) else self._desk.charge_at(record.seq)
         return ChargeRow(row.seq, event.analyst, asked.question, record)
 
     def origin(self, seq: int) -> int:
         """The number of the first charge of what an entry is about: a repeat stands for it."""
-        return self._book.read(lambda: self._table.at(seq).seq)
+        return self._book.read(lambda: self._table.catalogue.record(seq).seq)
 
     def joint_tables(self) -> list[JointTable]:
         """The tables whose people pay from the same balances: this one, or its population's."""
@@ -774,7 +775,7 @@ class Ledger:
                 if row.seq <= until:
                     desk = desks.get(read_event(row.body).table or "", self._desk)
                     entry = desk.recorded(row, None)[0]  # None for an event of another table
-                    own = None if entry is None else (entry, desk.table.at(row.seq))
+                    own = None if entry is None else (entry, desk.catalogue.record(row.seq))
                     found.append((row.seq, own))
             return found
 
@@ -791,7 +792,7 @@ class Ledger:
         return self._book.read(work) if numbers else []
 
     def _stored_answer(self, number: int) -> StoredAnswer:
-        record, charge = self._table.at(number), self._desk.charge_at(number)
+        record, charge = self._table.catalogue.record(number), self._desk.charge_at(number)
         noisy = None if record.answer is None else self._shared.row(record.answer).noisy
         values = stored_values(noisy or "")
         return StoredAnswer(charge.analyst, charge.question, record, values)

@@ -158,7 +158,7 @@ class TableState:
             case AnswerEvent():
                 self._answer(seq, event)
             case RepeatEvent(entry=entry, analyst=analyst, key=key):
-                record = self.at(entry)
+                record = self.catalogue.record(entry)
                 self._spend(event, (), admitted)
                 self.catalogue.hand(seq, record.seq, analyst, key)
             case RetryEvent(analyst=analyst, key=key):
@@ -202,7 +202,7 @@ class TableState:
         self.released = questions
 
     def _answer(self, seq: int, event: AnswerEvent) -> None:
-        record = self.at(event.entry)
+        record = self.catalogue.record(event.entry)
         if record.answer is not None or record.lost:
             raise ValueError("answered twice")
         self.catalogue.answer(record, seq)
@@ -300,12 +300,6 @@ class TableState:
             raise ValueError("charged what was not admitted")
         self.budgets.spend(plan)
 
-    def at(self, seq: int) -> Record:
-        """The record of a charge or repeat; `LookupError` if there is none."""
-        if (record := self.catalogue.at(seq)) is None:
-            raise LookupError(seq)
-        return record
-
     def forget(self, *, answered: bool) -> None:
         """After a loss of events an unanswered question may have been answered: a second draw of it
         must be paid for, so it is no longer this charge's (G.3.5). With `answered` the stored
@@ -316,11 +310,6 @@ class TableState:
         """Book a lost event that a receipt proves; only its price is known, not its answer."""
         self.used = True
         self.budgets.spend(self.budgets.plan(lost.analyst, lost.charges, lost.share))
-
-    def stands(self, seq: int) -> bool:
-        """True if the record of this event is what its question finds today."""
-        record = self.catalogue.at(seq)
-        return record is not None and record.found
 
     def paid(self, analyst: str, name: tuple[str, str]) -> bool:
         """True if this analyst may have it for nothing; of a closed table, what they got."""

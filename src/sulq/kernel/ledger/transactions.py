@@ -293,7 +293,7 @@ class TableTransaction:
             return None, None
         if analyst not in (None, event.analyst):
             return None, None
-        record = self.table.at(row.seq)
+        record = self.catalogue.record(row.seq)
         if isinstance(event, ChargeEvent):
             question, parts = event.question, event.charges
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -102,16 +102,14 @@ class BoundTerm:
     middle: Fraction
     low: Fraction
     high: Fraction
+    fine_step: Fraction = field(init=False)
+    """User units per step of the noisy integer."""
+    fine_unit: int = field(init=False)
+    """What a unit question moves the noisy integer by."""
 
-    @property
-    def fine_step(self) -> Fraction:
-        """User units per step of the noisy integer."""
-        return self.step / self.lift
-
-    @property
-    def fine_unit(self) -> int:
-        """What a unit question moves the noisy integer by."""
-        return self.unit * self.lift
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fine_step", self.step / self.lift)
+        object.__setattr__(self, "fine_unit", self.unit * self.lift)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +137,18 @@ class BoundQuery:
     notes: tuple[str, ...] = ()
     steps: bool = False  # the last group's cells are the points of a declared lattice
     schema: Schema | None = None
+    tree: CountTree | None = field(init=False)
+    """The tree over the last group's cells; its terms are the levels, from the top."""
+    cells: int = field(init=False)
 
-    @property
-    def tree(self) -> CountTree | None:
-        """The tree over the last group's cells; its terms are the levels, from the top."""
-        return self.sums.tree if isinstance(self.sums, TreeSums) else None
+    def __post_init__(self) -> None:
+        tree = self.sums.tree if isinstance(self.sums, TreeSums) else None
+        object.__setattr__(self, "tree", tree)
+        object.__setattr__(self, "cells", math.prod(self.shape))
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(len(group.keys) for group in self.groups)
-
-    @property
-    def cells(self) -> int:
-        return math.prod(self.shape)
 
     @property
     def layout(self) -> tuple[int, ...]:
@@ -238,6 +235,7 @@ def _bind_sums(
     if schema.of_study:
         binder.notes += checked_values(schema, program)
     text = text_of(query)
+    digest = digest_of(text)
     if query.clip is not None:
         return _bind_persons(
             statistic, query, text, program, groups, values[0], binder, neighbours, grid
@@ -253,7 +251,7 @@ def _bind_sums(
         statistic,
         query,
         text,
-        digest_of(text),
+        digest,
         program,
         terms,
         groups,

@@ -152,7 +152,7 @@ class RowBinder:
         kind = "number"
         if isinstance(value, datetime.date):
             kind = "datetime" if isinstance(value, datetime.datetime) else "date"
-        number = as_number(value, "a literal")
+        number = value if isinstance(value, Fraction) else as_number(value, "a literal")
         if number and not SMALLEST < abs(number) < 1 / SMALLEST:
             raise InvalidQuery(
                 "a constant is too large or too small to compute with; rescale",
@@ -398,25 +398,25 @@ class RowBinder:
     def _compare(
         self, sign: OneOf["<", "<=", "=", "<>"], left: Expression, right: Expression
     ) -> Condition:
-        for side in (left, right):
-            if isinstance(side, Column) and isinstance(self.schema[side.name], Category):
+        columns = [self.schema[x.name] if isinstance(x, Column) else None for x in (left, right)]
+        for column in columns:
+            if isinstance(column, Category):
                 raise InvalidQuery(
-                    f"{side.name} is a Category: compare it with = or isin to declared values",
+                    f"{column.name} is a Category: compare it with = or isin to declared values",
                     reason=Reason.WRONG_TYPE,
                 )
         one, two = self.number(left), self.number(right)
         if one.constant is not None and two.constant is None:
             found = against(sign, two, converted(one, two.kind), constant_left=True)
-            return self._noted(found, right)
+            return self._noted(found, columns[1])
         if two.constant is not None and one.constant is None:
             found = against(sign, one, converted(two, one.kind), constant_left=False)
-            return self._noted(found, left)
+            return self._noted(found, columns[0])
         a, b = fixed_point.aligned(*_one_kind([one, two], left))
         return program.Compared(sign, a.node, b.node)
 
-    def _noted(self, found: Condition, side: Expression) -> Condition:
+    def _noted(self, found: Condition, column: Number | Category | Flag | None) -> Condition:
         """A comparison with a column that its declared bounds rule out."""
-        column = self.schema[side.name] if isinstance(side, Column) else None
         if isinstance(column, Number) and truth_of(found, World(frozenset())).verdict == "never":
             bounds = f"{column.low} to {column.high}"
             self.notes.append(f"no row can match: {column.name} is cut to {bounds}")

@@ -84,10 +84,16 @@ class Number:
     high: Scalar
     step: int | float | Fraction | None = None
     public: bool = False
+    range: tuple[Fraction, Fraction] = field(init=False, compare=False, repr=False)
+    lattice: Fraction | None = field(init=False, compare=False, repr=False)
+    """The natural step in user units; dates are whole days."""
+    kind: str = field(init=False, compare=False, repr=False)
+    """ "number", "date" or "datetime"."""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        low, high = self.range
+        low = as_number(self.low, f"{self.name}: low")
+        high = as_number(self.high, f"{self.name}: high")
         if _kind_of(self.low) != _kind_of(self.high):
             raise InvalidQuery(
                 f"{self.name}: low is a {_kind_of(self.low)} and high a {_kind_of(self.high)};"
@@ -99,27 +105,15 @@ class Number:
             raise InvalidQuery(f"{self.name}: bounds must lie within +-2^53; rescale the column")
         if high - low < NARROWEST:
             raise InvalidQuery(f"{self.name}: the range is too narrow; rescale the column")
-        if self.step is not None and as_number(self.step, f"{self.name}: step") <= 0:
-            raise InvalidQuery(f"{self.name}: step must be above 0, got {self.step}")
-
-    @property
-    def range(self) -> tuple[Fraction, Fraction]:
-        return (
-            as_number(self.low, f"{self.name}: low"),
-            as_number(self.high, f"{self.name}: high"),
-        )
-
-    @property
-    def kind(self) -> str:
-        """ "number", "date" or "datetime"."""
-        return _kind_of(self.low)
-
-    @property
-    def lattice(self) -> Fraction | None:
-        """The natural step in user units; dates are whole days."""
+        kind = _kind_of(self.low)
+        lattice = Fraction(1) if kind == "date" else None
         if self.step is not None:
-            return as_number(self.step, f"{self.name}: step")
-        return Fraction(1) if self.kind == "date" else None
+            lattice = as_number(self.step, f"{self.name}: step")
+            if lattice <= 0:
+                raise InvalidQuery(f"{self.name}: step must be above 0, got {self.step}")
+        object.__setattr__(self, "range", (low, high))
+        object.__setattr__(self, "lattice", lattice)
+        object.__setattr__(self, "kind", kind)
 
 
 @dataclass(frozen=True, slots=True)
