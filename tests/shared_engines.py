@@ -72,10 +72,10 @@ def _content(source: Any) -> tuple[Hashable, Path | None, tuple[int, int] | None
         except Exception:  # noqa: BLE001 - whatever cannot be written down is not shared
             return None
     try:
-        path, text = engine._file_of(source)
+        path, text = engine.file_of(source)
         if path is None or type(text) is not CsvFile or path.stat().st_size > LARGEST:
             return None
-        stamp = engine._stamp(path)
+        stamp = engine.stamp_of(path)
         return (_hash(path.read_bytes()), path.suffix, replace(text, path="")), path, stamp
     except (OSError, InvalidQuery):
         return None

@@ -177,6 +177,7 @@ def database_of(
         version_budget=table.version_budget,
         publish=publish,
         receipts=None if ledger == ":memory:" else table.receipts_path,
+        vault=False if ledger == ":memory:" else table.vault,
     )
     try:
         found.set_partners(table.partners)
@@ -200,6 +201,7 @@ def repair(table: TablePolicy, reason: str) -> None:
             table.population,
             version_budget=table.version_budget,
             receipts=table.receipts_path,
+            vault=table.vault,
             repaired=reason,
         ),
     )

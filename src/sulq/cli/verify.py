@@ -49,7 +49,7 @@ def verify(
 
     Needs no data. With --key or --chain it needs no ledger either; without, it reads the chain and
     anchor of the table's ledger (without a table, of every ledger of the policy), also while
-    another process holds it.
+    another process holds it, and the vaults of its tables.
     """
     name = what
     if what is not None and receipts is None and (what.endswith(".jsonl") or Path(what).is_file()):
@@ -174,7 +174,17 @@ def _ledger_chain(table: TablePolicy) -> tuple[Chain, dict[str, Any]]:
             " back; restore the newest one, or run `sulq recover`"
         )
     chain = Chain(found.ledger, found.public_keys, dict(found.hashes), 0, 0)
-    return chain, {**_said(chain), "anchor": found.anchor.seq}
+    return chain, {**_said(chain), "anchor": found.anchor.seq, **_vaults(table)}
+
+
+def _vaults(table: TablePolicy) -> dict[str, Any]:
+    """Which tables of this ledger have a vault; each is read whole, and is what was made."""
+    from sulq.database.vault import check_vault
+
+    ledger = str(table.ledger_path)
+    own = [one for one in (table, *table.beside) if str(one.ledger_path) == ledger]
+    found = [one.name for one in own if check_vault(one.ledger_path, one.name)]
+    return {"vaults": ", ".join(found)} if found else {}
 
 
 def _said(chain: Chain) -> dict[str, Any]:

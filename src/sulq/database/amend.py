@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from sulq.database.facts import facts_text, most_rows, table_facts
 from sulq.database.table import T, Table
+from sulq.database.vault import forget_vault, why_none, with_vault
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.release import check_assumptions
 from sulq.kernel.accounting.calibration import Calibration, calibrate
@@ -364,6 +365,7 @@ def amend(
     except BaseException:
         engine.close()
         raise
+    engine = _vaulted(database, engine, rows, gridded, new_promise, ledger)
     found_again = database.with_(
         schema=gridded,
         promise=new_promise,
@@ -376,6 +378,18 @@ def amend(
     return found_again
 
 
+def _vaulted(
+    database: Table, engine: Engine, source: Any, schema: Schema, promise: Promise, ledger: Ledger
+) -> Engine:
+    """The engine over a vault of these rows where the table has one; else the engine."""
+    place, said = ledger.place, database.vault
+    if place is None or said is False or why_none(source, schema, place) is not None:
+        return engine
+    with suppress(Refused):  # what was amended stands in the ledger: the rows are read as they are
+        return with_vault(engine, source, schema, promise, ledger, said)
+    return engine
+
+
 def withdraw(database: Table, reason: str = "") -> None:
     """Take the table back before anything was asked: its rows may be published anew.
 
@@ -383,6 +397,7 @@ def withdraw(database: Table, reason: str = "") -> None:
     closed.
     """
     database.ledger.withdraw(reason, public_number(database.ledger.header.facts))
+    forget_vault(database.ledger)
     database.close()
 
 
@@ -478,6 +493,7 @@ def grow_table(
     except BaseException:
         engine.close()
         raise
+    engine = _vaulted(database, engine, source, gridded, new_promise, ledger)
     found = database.with_(
         schema=gridded,
         promise=new_promise,

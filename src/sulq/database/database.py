@@ -217,6 +217,7 @@ class Database(Table):
         version_budget: Credits | None = None,
         publish: bool = False,
         receipts: str | Path | None = None,
+        vault: bool | None = None,
     ) -> Database:
         """Open a table on the ledger that has its history.
 
@@ -232,7 +233,9 @@ class Database(Table):
         to one account: docs/guides/same-people.md. `grown_from` says that the table on the ledger
         got new rows (text: why), `version_budget` how many credits this version of its data may
         spend of the lifetime budget: docs/guides/growth.md. `receipts` is the ledger's receipts
-        journal, a file on another disk: docs/guides/backup-and-recover.md.
+        journal, a file on another disk: docs/guides/backup-and-recover.md. `vault` says whether
+        questions are read from a copy in the state directory, clamped and rounded once; unsaid, it
+        is made for large files: docs/guides/vault.md.
         """
         table = open_table(
             source,
@@ -240,10 +243,19 @@ class Database(Table):
             promise,
             ledger,
             name,
-            Options(exactly, individual, population, grown_from, version_budget, publish, receipts),
+            Options(
+                exactly,
+                individual,
+                population,
+                grown_from,
+                version_budget,
+                publish,
+                receipts,
+                vault,
+            ),
         )
         found = cls(table.schema, table.promise, table.engine, table.ledger, table.terms, exactly)
-        found.source = readable_again(source)
+        found.source, found.vault = readable_again(source), vault
         return found
 
     def __repr__(self) -> str:

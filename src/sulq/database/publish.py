@@ -11,6 +11,7 @@ from sulq.database.amend import budget_of, check_told, grow_at, member_of, note_
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
 from sulq.database.individual import open_individual
 from sulq.database.table import Table
+from sulq.database.vault import known_vault, wants_vault, with_vault
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.domain import Assumptions
 from sulq.exact.release import check_assumptions
@@ -40,6 +41,7 @@ class Options:
     version_budget: Numeric | None = None  # credits that this version of the data may spend
     publish: bool = False  # if the ledger does not have the table
     receipts: str | Path | None = None  # the ledger's receipts journal
+    vault: bool | None = None  # clamped and rounded once, in a file; None: for large tables
     repaired: str | None = None  # the reason: an unused table goes by these facts from now on
 
 
@@ -84,11 +86,11 @@ def open_table(
     shares = member is not None and member.persons
     if options.grown_from:  # new rows may be somebody else's: not in this process
         check_file(source, schema)
-    engine, facts = _open_engine(source, schema, terms, ledger, individual, shares)
+    called = name or ("study" if isinstance(schema, Study) else name_of(source))
+    engine, facts = _rows_of(source, schema, terms, ledger, called, options, shares)
     try:
         gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
         said = table_facts(gridded, promise) | more | facts | shared
-        called = name or ("study" if isinstance(schema, Study) else name_of(source))
         cap = Loss.cap(terms.credits, terms.slack_cap)
         if options.publish or options.repaired is not None:
             check_told(told_of(engine.fingerprint()), gridded, promise)
@@ -111,7 +113,7 @@ def open_table(
             publish=options.publish,
             receipts=options.receipts,
         )
-        note_size(journal, promise, engine)
+        engine = _settled(engine, source, gridded, promise, journal, options)
     except BaseException:
         engine.close()
         raise
@@ -121,23 +123,49 @@ def open_table(
     return Opened(gridded, promise, engine, journal, terms)
 
 
-def _open_engine(
+def _rows_of(
     source: Any,
     schema: Schema,
     terms: Calibration,
     ledger: str | Path,
-    individual: bool,
-    shares_people: bool,
+    called: str,
+    options: Options,
+    shares: bool,
 ) -> tuple[Engine, dict[str, str]]:
-    """The engine, and what the ledger pins of it; or why there cannot be one."""
+    """The engine, over the table's vault if it has one, and what the ledger pins of it."""
+    individual = options.individual
     if isinstance(schema, Study):
         if individual:
             refuse_study(schema, "individual accounting")
+        wants_vault(options.vault, source, schema, ledger, individual)  # which it cannot have
         public = terms.promise.neighbours == "replace"
         return open_study_engine(source, schema, size_is_public=public), {}
+    if wants_vault(options.vault, source, schema, ledger, individual):
+        known = known_vault(source, schema, ledger, called)
+        if known is not None:
+            return known, {}
     if not individual:
         return open_engine(source, schema), {}
-    return open_individual(source, schema, terms, ledger, shares_people), {INDIVIDUAL: "true"}
+    return open_individual(source, schema, terms, ledger, shares), {INDIVIDUAL: "true"}
+
+
+def _settled(
+    engine: Engine,
+    source: Any,
+    schema: Schema,
+    promise: Promise,
+    journal: Ledger,
+    options: Options,
+) -> Engine:
+    """What questions are read with, now that the table is known to be published."""
+    try:
+        note_size(journal, promise, engine)
+        if wants_vault(options.vault, source, schema, journal.place or "", options.individual):
+            return with_vault(engine, source, schema, promise, journal, options.vault)
+        return engine
+    except BaseException:
+        journal.close()
+        raise
 
 
 def _check_study(schema: Schema, options: Options) -> None:

@@ -150,6 +150,8 @@ class Table:
         self.durable = ledger.durable  # what is spent is spent for good: `is_durable`
         self.source = readable_again(None)
         self._grid = noise_grid(calibration)
+        self.vault: bool | None = None
+        """What the owner said of a vault."""
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None
         self.reuse = AnswerReuse(schema, promise.neighbours, engine, ledger, calibration)
@@ -175,6 +177,7 @@ class Table:
             self.exact.assumptions,
         )
         found.source = self.source if source is None else readable_again(source)
+        found.vault = self.vault
         return found
 
     @property

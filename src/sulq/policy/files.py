@@ -269,6 +269,8 @@ def _option_lines(table: TablePolicy) -> list[str]:
         for option in ("individual", "apart", "sharing")
         if getattr(table, option)
     ]
+    if table.vault is not None:
+        lines.append(f"vault = {_value(table.vault)}")
     if table.partners is not None:
         named = {"keys": table.partners.keys, "colluding": table.partners.colluding}
         lines.append(f"partners = {_inline(named)}")

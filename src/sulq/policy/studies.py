@@ -33,6 +33,7 @@ REFUSED = {
     "exact": "exact release",
     "version_budget": "growth",
     "partners": "a share of a joint sum",
+    "vault": "a vault",
 }
 """What a table may have and a study may not, and what that is called."""
 

@@ -40,6 +40,7 @@ KEYS = (
     "receipts",
     "partners",
     "sharing",
+    "vault",
 )
 
 
@@ -74,6 +75,7 @@ class TablePolicy:
     partners: Partners | None = None  # owners to add securely with, V.4
     sharing: bool = False
     """Whoever was told an answer may share it with others who have a token of this table."""
+    vault: bool | None = None  # clamped and rounded once; None: for large files
     companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     beside: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     """The other tables of the policy."""
@@ -140,6 +142,7 @@ class TablePolicy:
             receipts=_text(name, "receipts", facts["receipts"]) if "receipts" in facts else None,
             partners=_partners(name, facts["partners"]) if "partners" in facts else None,
             sharing=_yes(name, "sharing", facts.get("sharing", False)),
+            vault=_yes(name, "vault", facts["vault"]) if "vault" in facts else None,
         )
 
     @property

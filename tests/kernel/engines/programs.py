@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sulq.kernel.schema import program as b
 
@@ -22,6 +22,8 @@ class Facts:
     flags: tuple[str, ...]
     edges: tuple[float, ...]
     """Values of the table near which leaves are worth cutting."""
+    grids: Mapping[str, float] = field(default_factory=dict)
+    """Steps to a unit on the grids that a vault keeps."""
 
 
 Bounded = tuple[b.Integer, int, int]
@@ -30,6 +32,12 @@ Bounded = tuple[b.Integer, int, int]
 def quantised(rng: random.Random, facts: Facts) -> Bounded:
     column = rng.choice(list(facts.numbers))
     low, high = facts.numbers[column]
+    if column in facts.grids and rng.random() < 0.5:
+        if rng.random() < 0.5:
+            low, high = sorted(rng.uniform(low, high) for _ in range(2))
+        per_unit = facts.grids[column]
+        kept = b.Quantised(column, low, high, per_unit)
+        return kept, math.floor(low * per_unit + 0.5), math.floor(high * per_unit + 0.5)
     if rng.random() < 0.25:
         return _extreme(rng, column, low, high)
     if rng.random() < 0.3:

@@ -11,11 +11,11 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import duckdb
 
@@ -88,7 +88,7 @@ class DuckDBEngine(SqlEngine):
         size: int,
         fingerprint: str,
         path: Path | None,
-        stamp: tuple[int, int] | None,
+        stamp: Stamp,
     ) -> None:
         super().__init__(places, rows, size, fingerprint)
         self._connection = connection
@@ -97,7 +97,7 @@ class DuckDBEngine(SqlEngine):
         self._lock = threading.Lock()
         self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
         self._copy: weakref.finalize[..., DuckDBEngine] | None = None  # of a file fetched
-        self._stamps: list[tuple[Path, tuple[int, int] | None]] = []  # of the tables of a study
+        self._stamps: list[tuple[Path, Stamp]] = []  # of further files: tables of a study, a vault
 
     @contextmanager
     def _reading(self, letters: int) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -123,16 +123,20 @@ class DuckDBEngine(SqlEngine):
 
         yield from blocks(session.sql(sql))
 
+    def watch(self, stamps: Iterable[tuple[Path, Stamp]]) -> None:
+        """Count as changed once one of these files has."""
+        self._stamps += stamps
+
     def unchanged(self) -> bool:
-        same = all(_stamp(path) == stamp for path, stamp in self._stamps)
-        return same and _stamp(self._path) == self._stamp
+        same = all(stamp_of(path) == stamp for path, stamp in self._stamps)
+        return same and stamp_of(self._path) == self._stamp
 
     def read_through(self) -> None:
         """Decode every value of every declared column; `InvalidQuery` where that cannot be done."""
         every = ", ".join(f"bit_xor(hash({place.sql}))" for place in self.places.values())
         complaint = "the table cannot be read: a part of the file is broken; have it written again"
         with self._reading(0) as session:
-            _run(session, f"SELECT {every} FROM {TABLE}", complaint)
+            run(session, f"SELECT {every} FROM {TABLE}", complaint)
 
     def close(self) -> None:
         self._close()
@@ -140,7 +144,10 @@ class DuckDBEngine(SqlEngine):
             self._copy()
 
 
-def _stamp(path: Path | None) -> tuple[int, int] | None:
+Stamp: TypeAlias = tuple[int, int] | None
+
+
+def stamp_of(path: Path | None) -> Stamp:
     """Size and time of the last change; (-1, -1) for a file that is gone."""
     if path is None:
         return None
@@ -161,11 +168,11 @@ def open_duckdb(
 
     `held`: in memory, Parquet too, in the order of the source.
     """
-    path, text = _file_of(source)
+    path, text = file_of(source)
     connection = duckdb.connect(":memory:", config=CLOSED)
     copy = None
     try:
-        _settle(connection, threads, held)
+        settle(connection, threads, held)
         if isinstance(source, Remote):
             copy = fetch(source)
             path = place_of(copy)
@@ -180,7 +187,7 @@ def open_duckdb(
     return engine
 
 
-def _file_of(source: Any) -> tuple[Path | None, CsvFile | XlsxFile | None]:
+def file_of(source: Any) -> tuple[Path | None, CsvFile | XlsxFile | None]:
     """The file of a source, if it is one, and how it is read, if it holds text."""
     if isinstance(source, CsvFile | XlsxFile):
         path = _checked_path(source.path, declared=True)
@@ -191,7 +198,7 @@ def _file_of(source: Any) -> tuple[Path | None, CsvFile | XlsxFile | None]:
     return path, None if path.suffix == ".parquet" else CsvFile(path)
 
 
-def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: object) -> list[Any]:
+def run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: object) -> list[Any]:
     """Run a statement of the opening; the engine's own words are dropped."""
     found = silenced(lambda: connection.execute(sql).fetchall(), lambda _: None)
     if found is None:
@@ -199,7 +206,7 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: object) -> 
     return found
 
 
-def _settle(connection: duckdb.DuckDBPyConnection, threads: int | None, ordered: bool) -> None:
+def settle(connection: duckdb.DuckDBPyConnection, threads: int | None, ordered: bool) -> None:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     count = threads or os.cpu_count() or 2
     for setting in (
@@ -213,17 +220,17 @@ def _settle(connection: duckdb.DuckDBPyConnection, threads: int | None, ordered:
         # Parquet's statistics leave NaN out, and this would take x < 9 as proved by them
         "disabled_optimizers = 'statistics_propagation'",
     ):
-        _run(connection, f"SET {setting}", "the engine could not be prepared")
+        run(connection, f"SET {setting}", "the engine could not be prepared")
 
 
-def _lock_down(connection: duckdb.DuckDBPyConnection, path: Path | None) -> None:
+def lock_down(connection: duckdb.DuckDBPyConnection, path: Path | None) -> None:
     allowed = f"[{Dialect.text(str(path))}]" if path else "[]"
     for setting in (
         f"allowed_paths = {allowed}",
         "enable_external_access = false",
         "lock_configuration = true",
     ):
-        _run(connection, f"SET {setting}", "the engine could not be locked down")
+        run(connection, f"SET {setting}", "the engine could not be locked down")
 
 
 def _load(
@@ -234,33 +241,33 @@ def _load(
     schema: Schema,
     in_memory: bool,
 ) -> DuckDBEngine:
-    stamp = _stamp(path)  # before the first read: what changes from here on is noticed
+    stamp = stamp_of(path)  # before the first read: what changes from here on is noticed
     scanned = path is not None and text is None and schema.unit == "row"
     with nullcontext(None) if text is None else as_text(text) as lying:
         declared = {column.name for column in schema.columns}
-        held, copied = _register(connection, source, path, lying, declared)
+        held, copied = register(connection, source, path, lying, declared)
         in_place = scanned and not in_memory and not copied
-        places, chosen = _chosen(schema, held, None if lying is None else lying[0])
-        unread = _Unread(lying)
+        places, chosen = chosen_columns(schema, held, None if lying is None else lying[0])
+        unread = Unread(lying)
         made = "VIEW" if in_place else "TABLE"
         if schema.unit == "row":
-            _run(connection, f"CREATE {made} {TABLE} AS SELECT {chosen} FROM {SOURCE}", unread)
-            size = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
+            run(connection, f"CREATE {made} {TABLE} AS SELECT {chosen} FROM {SOURCE}", unread)
+            size = int(run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
         else:
-            _run(connection, f"CREATE VIEW {READ} AS SELECT {chosen} FROM {SOURCE}", unread)
+            run(connection, f"CREATE VIEW {READ} AS SELECT {chosen} FROM {SOURCE}", unread)
             kept = kept_rows_sql(schema, places, PERSON, READ)
-            _run(connection, f"CREATE TABLE {TABLE} AS {kept}", unread)
-            _run(connection, f"CREATE TABLE {HELD} AS {held_sql(READ)}", unread)
-            size = int(_run(connection, f"SELECT count(*) FROM {HELD}", unread)[0][0])
-    rows = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
+            run(connection, f"CREATE TABLE {TABLE} AS {kept}", unread)
+            run(connection, f"CREATE TABLE {HELD} AS {held_sql(READ)}", unread)
+            size = int(run(connection, f"SELECT count(*) FROM {HELD}", unread)[0][0])
+    rows = int(run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
     if rows == 0:
         raise InvalidQuery("the table has no rows; publish one that has")
     places = _surveyed(connection, schema, places, unread)
-    fingerprint = _file_hash(path, text) if path else _frame_hash(connection)
+    fingerprint = file_hash(path, text) if path else _frame_hash(connection)
     if not in_place:
-        _run(connection, f"DROP VIEW IF EXISTS {READ}", unread)
-        _run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", unread)
-    _lock_down(connection, path if in_place else None)
+        run(connection, f"DROP VIEW IF EXISTS {READ}", unread)
+        run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", unread)
+    lock_down(connection, path if in_place else None)
     return DuckDBEngine(connection, places, rows, size, fingerprint, path, stamp)
 
 
@@ -280,7 +287,7 @@ def open_duckdb_study(
             raise InvalidQuery("the tables of a study are read from files here: fetch them first")
     connection = duckdb.connect(":memory:", config=CLOSED)
     try:
-        _settle(connection, threads, False)
+        settle(connection, threads, False)
         return _load_study(connection, listed, study, size_is_public)
     except BaseException:
         connection.close()
@@ -297,25 +304,25 @@ def _load_study(
     limits: dict[str, int] = {}
     stamps, prints = [], []
     for number, (name, source) in enumerate(sources.items()):
-        schema, path_text = own_schema(study, name), _file_of(source)
+        schema, path_text = own_schema(study, name), file_of(source)
         path, text = path_text
         if path is not None:
-            stamps.append((path, _stamp(path)))  # before the first read
+            stamps.append((path, stamp_of(path)))  # before the first read
         with nullcontext(None) if text is None else as_text(text) as lying:
             declared = {column.name for column in schema.columns}
             try:
-                held, copied = _register(connection, source, path, lying, declared)
-                places, chosen = _chosen(schema, held, None if lying is None else lying[0])
+                held, copied = register(connection, source, path, lying, declared)
+                places, chosen = chosen_columns(schema, held, None if lying is None else lying[0])
             except InvalidQuery as error:
                 raise InvalidQuery(f"{name}: {error}") from None
-            unread = _Unread(lying)
+            unread = Unread(lying)
             listed = ", ".join(place.sql for place in places.values())
             person = f"{_id_sql(PERSON)} AS {PERSON}"
             sql = f"SELECT {listed}, {person} FROM (SELECT {chosen} FROM {SOURCE}) AS chosen"
-            _run(connection, f"CREATE VIEW {READ} AS {sql}", unread)
+            run(connection, f"CREATE VIEW {READ} AS {sql}", unread)
             if name == study.name:
                 _load_persons(connection, schema, places, listed, unread)
-                persons = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
+                persons = int(run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
                 limits = ceilings(study, persons, size_is_public)
                 tables[name] = HeldTable(TABLE, places, persons, persons)
             else:
@@ -325,21 +332,22 @@ def _load_study(
                 )
                 event, called = study.table(name), f"events{number}"
                 sql = event_rows_sql(event, places, known, limits[name])
-                _run(connection, f"CREATE TABLE {called} AS {sql}", unread)
+                run(connection, f"CREATE TABLE {called} AS {sql}", unread)
                 kept = f"count(*) FILTER (WHERE {KEPT} <= {event.max_rows})"
-                rows = _run(connection, f"SELECT count(*), {kept} FROM {called}", unread)[0]
+                rows = run(connection, f"SELECT count(*), {kept} FROM {called}", unread)[0]
                 tables[name] = HeldTable(called, places, int(rows[0]), int(rows[1]))
             few = _surveyed(connection, schema, dict(places), unread, tables[name].sql)
             tables[name] = replace(tables[name], places=few)
-            prints.append(_file_hash(path, text) if path else _frame_hash(connection))
-        _run(connection, f"DROP VIEW {READ}", unread)
-        _run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", unread)
-    _run(connection, f"DROP TABLE {IDS}", unread)
-    _lock_down(connection, None)
+            prints.append(file_hash(path, text) if path else _frame_hash(connection))
+        run(connection, f"DROP VIEW {READ}", unread)
+        run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", unread)
+    run(connection, f"DROP TABLE {IDS}", unread)
+    lock_down(connection, None)
     first = tables[study.name]
     whole = hashlib.sha256(json.dumps([list(sources), prints]).encode()).hexdigest()
     engine = DuckDBEngine(connection, first.places, first.rows, first.rows, whole, None, None)
-    engine.study, engine._stamps = StudySql(study, tables), stamps
+    engine.study = StudySql(study, tables)
+    engine.watch(stamps)
     return engine
 
 
@@ -358,15 +366,15 @@ def _load_persons(
     """One row for each id that is not NULL, by the hash order; and a number for each person."""
     kept = kept_rows_sql(schema, places, PERSON, READ)
     numbered = f"SELECT *, CAST(row_number() OVER () AS BIGINT) AS number FROM ({kept}) AS kept"
-    _run(connection, f"CREATE TABLE numbered AS {numbered}", unread)
+    run(connection, f"CREATE TABLE numbered AS {numbered}", unread)
     people = f"SELECT {listed}, number AS {PERSON} FROM numbered"
-    _run(connection, f"CREATE TABLE {TABLE} AS {people}", unread)
+    run(connection, f"CREATE TABLE {TABLE} AS {people}", unread)
     ids = f"SELECT {PERSON} AS id, number AS {PERSON} FROM numbered"
-    _run(connection, f"CREATE TABLE {IDS} AS {ids}", unread)
-    _run(connection, "DROP TABLE numbered", unread)
+    run(connection, f"CREATE TABLE {IDS} AS {ids}", unread)
+    run(connection, "DROP TABLE numbered", unread)
 
 
-class _Unread:
+class Unread:
     """Why a table cannot be read, found out when it is asked for: of a CSV file line and reason."""
 
     def __init__(self, lying: tuple[CsvFile, Path] | None) -> None:
@@ -379,7 +387,7 @@ class _Unread:
         return rules.complaint(place)
 
 
-def _register(
+def register(
     connection: duckdb.DuckDBPyConnection,
     source: Any,
     path: Path | None,
@@ -402,7 +410,7 @@ def _register(
     elif lying is not None:
         rules, place = lying
         reader = rules.reader(place)
-        complaint = _Unread(lying)
+        complaint = Unread(lying)
     else:
         quoted = Dialect.text(str(path))
         reader = f"SELECT * FROM read_parquet({quoted}, hive_partitioning = false)"
@@ -415,8 +423,8 @@ def _register(
         _copy(connection, source if path is None else None, complaint)
         connection.unregister(FRAME)
     else:
-        _run(connection, f"CREATE VIEW {SOURCE} AS {reader}", complaint)
-    described = _run(connection, f"DESCRIBE {SOURCE}", complaint)
+        run(connection, f"CREATE VIEW {SOURCE} AS {reader}", complaint)
+    described = run(connection, f"DESCRIBE {SOURCE}", complaint)
     return {str(row[0]): str(row[1]) for row in described}, copied
 
 
@@ -428,22 +436,22 @@ def _copy(connection: duckdb.DuckDBPyConnection, frame: Any, complaint: object) 
     """
     made = f"CREATE TABLE {SOURCE} AS SELECT * FROM {FRAME}"
     try:
-        _run(connection, made, complaint)
+        run(connection, made, complaint)
     except InvalidQuery:
         if frame is None or not _registers(connection, _naive_times(frame)):
             raise
-        _run(connection, made, complaint)
-    described = _run(connection, f"DESCRIBE {SOURCE}", complaint)
+        run(connection, made, complaint)
+    described = run(connection, f"DESCRIBE {SOURCE}", complaint)
     coarse = {str(row[0]): str(row[1]) for row in described if row[1] in FAR}
     for name, kind in coarse.items():
         x = Dialect.name(name)
         near = f"TRY_CAST({x} AS TIMESTAMP)"
         beyond = f"SELECT count(*) FROM {SOURCE} WHERE {x} IS NOT NULL AND {near} IS NULL"
-        if _run(connection, beyond, complaint)[0][0]:  # else its fingerprint stays as it was
+        if run(connection, beyond, complaint)[0][0]:  # else its fingerprint stays as it was
             side = f"CASE WHEN {x} > CAST('1970-01-01' AS {kind}) THEN '' ELSE '-' END"
             far = f"CAST({side} || 'infinity' AS TIMESTAMP)"
             read = f"CASE WHEN {x} IS NOT NULL THEN coalesce({near}, {far}) END"
-            _run(
+            run(
                 connection,
                 f"CREATE OR REPLACE TABLE {SOURCE} AS"
                 f" SELECT * REPLACE ({read} AS {x}) FROM {SOURCE}",
@@ -463,12 +471,12 @@ def _milliseconds_fit(
         f"SELECT DISTINCT name FROM parquet_schema({Dialect.text(str(path))})"
         " WHERE converted_type = 'TIMESTAMP_MILLIS' OR logical_type LIKE '%MilliSeconds%'"
     )
-    found = {str(row[0]) for row in _run(connection, sql, complaint)}
+    found = {str(row[0]) for row in run(connection, sql, complaint)}
     coarse = sorted(found if declared is None else found.intersection(declared))
     if coarse:
         read = ", ".join(f"max({Dialect.name(name)}) IS NULL" for name in coarse)
         try:
-            _run(connection, f"SELECT {read} FROM ({reader})", complaint)
+            run(connection, f"SELECT {read} FROM ({reader})", complaint)
         except InvalidQuery:
             return False
     return True
@@ -506,7 +514,7 @@ def _registers(connection: duckdb.DuckDBPyConnection, frame: Any) -> bool:
     return silenced(lambda: connection.register(FRAME, frame) is not None, lambda _: False)
 
 
-def _chosen(
+def chosen_columns(
     schema: Schema, held: Mapping[str, str], rules: CsvFile | None
 ) -> tuple[dict[str, ColumnSql], str]:
     """Where each declared column will be, and the SELECT list that puts it there."""
@@ -560,7 +568,7 @@ def _surveyed(
         f"approx_count_distinct({place.sql})" if name in most else f"max({place.sql}) IS NULL"
         for name, place in places.items()
     ]
-    found = _run(connection, f"SELECT {', '.join(read)} FROM {table}", unread)[0]
+    found = run(connection, f"SELECT {', '.join(read)} FROM {table}", unread)[0]
     seen = {name: held for name, held in zip(places, found, strict=True) if name in most}
     return surveyed(places, seen, most)
 
@@ -589,22 +597,22 @@ def _checked_path(source: str | os.PathLike[str], *, declared: bool = False) -> 
 
 def raw_duckdb(source: Any) -> RawTable:
     """A file or a frame as it lies there, for `sulq.kernel.engines.tally` alone."""
-    path, text = _file_of(source)
+    path, text = file_of(source)
     connection = duckdb.connect(":memory:", config=CLOSED)
     copy, rules = None, None
     try:
-        _settle(connection, None, False)
+        settle(connection, None, False)
         if isinstance(source, Remote):
             copy = fetch(source)
             path = place_of(copy)
         if text is None:
-            held, _ = _register(connection, source, path, None, None)
+            held, _ = register(connection, source, path, None, None)
         else:  # read once
             with as_text(text) as (rules, place):
-                held, _ = _register(connection, source, path, (rules, place), None)
+                held, _ = register(connection, source, path, (rules, place), None)
                 sql = f"CREATE TABLE {TABLE} AS SELECT * FROM {SOURCE}"
-                _run(connection, sql, _Unread((rules, place)))
-        _lock_down(connection, path if text is None else None)
+                run(connection, sql, Unread((rules, place)))
+        lock_down(connection, path if text is None else None)
     except BaseException:
         connection.close()
         if copy is not None:
@@ -626,7 +634,7 @@ def raw_duckdb(source: Any) -> RawTable:
         TABLE if rules is not None else SOURCE,
         {name: _holds(kind) for name, kind in held.items()},
         read,
-        lambda sql: tuple(_run(connection, sql, UNCOUNTED)[0]),
+        lambda sql: tuple(run(connection, sql, UNCOUNTED)[0]),
         close,
         texts=rules is not None,
     )
@@ -639,24 +647,24 @@ def ids_duckdb(sources: Mapping[str, tuple[Any, str]]) -> RawIds:
     """
     connection = duckdb.connect(":memory:", config=CLOSED)
     try:
-        _settle(connection, None, False)
+        settle(connection, None, False)
         for number, (name, (source, person)) in enumerate(sources.items()):
-            path, text = _file_of(source)
+            path, text = file_of(source)
             with nullcontext(None) if text is None else as_text(text) as lying:
-                held, copied = _register(connection, source, path, lying, {person})
+                held, copied = register(connection, source, path, lying, {person})
                 try:
                     x = _chosen_person(person, held, None if lying is None else lying[0])
                 except InvalidQuery as error:
                     raise InvalidQuery(f"{name}: {error}") from None
                 counted = f"SELECT {_id_sql(x)} AS id, count(*) AS n FROM {SOURCE}"
                 sql = f"CREATE TABLE ids{number} AS {counted} GROUP BY 1"
-                _run(connection, sql, _Unread(lying))
-            _run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", UNCOUNTED)
-        _lock_down(connection, None)
+                run(connection, sql, Unread(lying))
+            run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", UNCOUNTED)
+        lock_down(connection, None)
     except BaseException:
         connection.close()
         raise
-    return RawIds("", lambda sql: tuple(_run(connection, sql, UNCOUNTED)[0]), connection.close)
+    return RawIds("", lambda sql: tuple(run(connection, sql, UNCOUNTED)[0]), connection.close)
 
 
 def _holds(kind: str) -> Holds:
@@ -668,7 +676,7 @@ def _holds(kind: str) -> Holds:
 # --- fingerprints -------------------------------------------------------------------------------
 
 
-def _file_hash(path: Path, text: CsvFile | XlsxFile | None) -> str:
+def file_hash(path: Path, text: CsvFile | XlsxFile | None) -> str:
     """SHA-256 of the bytes, then that of the declared rules of reading, which are published too.
 
     The register knows data by the first part: no rule makes other data of the same bytes.
@@ -688,6 +696,6 @@ def _frame_hash(connection: duckdb.DuckDBPyConnection) -> str:
         "SELECT count(*), sum(md5_number_lower(row)), sum(md5_number_upper(row))"
         f" FROM (SELECT CAST({SOURCE} AS VARCHAR) AS row FROM {SOURCE}) AS rows_as_text"
     )
-    facts = repr(_run(connection, sql, complaint)[0])
-    names = repr(_run(connection, f"DESCRIBE {SOURCE}", complaint))
+    facts = repr(run(connection, sql, complaint)[0])
+    names = repr(run(connection, f"DESCRIBE {SOURCE}", complaint))
     return hashlib.sha256((names + facts).encode()).hexdigest()

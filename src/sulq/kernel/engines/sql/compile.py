@@ -10,8 +10,16 @@ from typing import Any, TypeAlias
 from sulq.errors import InvalidQuery
 from sulq.kernel.engines.proved import within
 from sulq.kernel.engines.sql.dialect import Dialect
-from sulq.kernel.engines.sql.emitter import Emitter, Value
-from sulq.kernel.engines.sql.leaves import EXACT_SUM, ColumnSql, as_leaf, at_least, below
+from sulq.kernel.engines.sql.emitter import Emitter, Value, places_of
+from sulq.kernel.engines.sql.leaves import (
+    EXACT_SUM,
+    ColumnSql,
+    as_leaf,
+    at_least,
+    below,
+    column_leaf,
+    stored,
+)
 from sulq.kernel.schema.keys import KeyCounts
 from sulq.kernel.schema.program import (
     Added,
@@ -178,7 +186,7 @@ def key_sql(cells: Cells, emitter: Emitter, alone: bool) -> tuple[str, int]:
     match cells:
         case CategoryCells(column=column, values=values):
             place = emitter.place(column)
-            raw = place.few and alone
+            raw = place.kind == "listed" or (place.few and alone)
             return (place.sql if raw else emitter.dialect.declared_only(place.sql, values)), 0
         case FlagCells(column=column):
             return emitter.place(column).sql, 0
@@ -190,6 +198,8 @@ def cell_of(cells: Cells, place: ColumnSql | None, alone: bool) -> dict[Any, int
     """Key -> cell, for the keys that have one of their own."""
     match cells:
         case CategoryCells(values=values):
+            if place is not None and place.kind == "listed":
+                return {at: i for i, at in enumerate(places_of(values, place))}
             plain = place is not None and place.few and alone
             return {(value if plain else str(value)): i for i, value in enumerate(values)}
         case FlagCells():
@@ -205,7 +215,7 @@ def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
         raise InvalidQuery("bins need at least two edges, none below the one before")
     leaf = as_leaf(cells.value)
     if leaf is not None and len(edges) <= FEW_EDGES:
-        place = emitter.place(leaf.value.column)
+        leaf, place = emitter.leaf(leaf)
         tests = [below(leaf, place, edge) for edge in edges[1:-1]]
         inside = f"{at_least(leaf, place, edges[0])} AND {below(leaf, place, edges[-1] + 1)}"
         return Dialect.bigint(f"CASE WHEN {inside} THEN {_tree(tests, 0)} END"), 0
@@ -447,7 +457,10 @@ def counted(batch: Sequence[Sequence[Any]], rows: int) -> list[tuple[str, int]]:
 
 
 def _keys(program: KeyCounts, emitter: Emitter) -> str:
-    key = f"left({emitter.place(program.column).sql}, CAST({program.longest} AS INTEGER))"
+    place = emitter.place(program.column)
+    if place.kind != "text":
+        raise InvalidQuery("keys are told of a column of texts whose values are not declared")
+    key = f"left({place.sql}, CAST({program.longest} AS INTEGER))"
     return f"SELECT {key} AS v0 {from_rows(program.rows, emitter, TABLE)}"
 
 
@@ -590,10 +603,23 @@ def _leaf_sql(leaf: Leaf, emitter: Emitter) -> str:
             flag = emitter.place(column).sql
             return flag_cell(flag)
         case CategoryCells(column=column, values=values):
-            return emitter.dialect.place_among(emitter.place(column).sql, values)
+            place = emitter.place(column)
+            if place.kind == "listed":
+                return _listed_cell(place, values)
+            return emitter.dialect.place_among(place.sql, values)
         case UnitLeaf(value=value):
-            return emitter.dialect.streamed(emitter.place(value.column).sql)
+            place = emitter.place(value.column)
+            stored(column_leaf(value), place)  # which checks its bounds
+            return emitter.dialect.streamed(place.sql)
     return Dialect.bigint(emitter.integer(leaf).sql)
+
+
+def _listed_cell(place: ColumnSql, values: Sequence[str] | Sequence[int]) -> str:
+    """The place as a BIGINT, -1 where it is no value's."""
+    if places_of(values, place) != list(range(len(place.values))):
+        raise InvalidQuery("the cells of a column are its declared values, in their order")
+    x, end, none = place.sql, Dialect.integer(len(values)), Dialect.integer(-1)
+    return Dialect.bigint(f"CASE WHEN {x} < {end} THEN {Dialect.bigint(x)} ELSE {none} END")
 
 
 # A small outer product as plain sums of products, for engines where streaming rows costs more.

@@ -8,7 +8,7 @@ docs/proofs/engines.md, claims 4-6.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sulq.errors import InvalidQuery
@@ -22,6 +22,7 @@ from sulq.kernel.engines.sql.leaves import (
     is_no_number,
     is_number,
     leaf_sql,
+    stored,
 )
 from sulq.kernel.schema.program import (
     PRIME,
@@ -57,6 +58,7 @@ from sulq.kernel.schema.program import (
 @dataclass(frozen=True, slots=True)
 class Lines:
     column: str
+    """Of the engine."""
     sql: str
 
 
@@ -68,10 +70,11 @@ def half_lines(node: Compared, places: Mapping[str, ColumnSql]) -> Lines | None:
         subject, constant, turned = node.right, node.left.value, True
     else:
         return None
-    leaf = _bottom(subject)
-    place = places.get(leaf.value.column) if leaf else None
-    if leaf is None or place is None:
+    bottom = _bottom(subject)
+    held = places.get(bottom.value.column) if bottom else None
+    if bottom is None or held is None:
         return None
+    leaf, place = stored(bottom, held)
 
     def reaches(bound: int) -> str:
         return _reaches(subject, bound, leaf, place, True)
@@ -92,7 +95,7 @@ def half_lines(node: Compared, places: Mapping[str, ColumnSql]) -> Lines | None:
             sql = f"({reaches(constant)} AND {stays_below(constant + 1)})"
         case _:
             sql = f"({stays_below(constant)} OR {reaches(constant + 1)})"
-    return Lines(leaf.value.column, sql)
+    return Lines(place.sql, sql)
 
 
 def _bottom(node: Integer) -> Leaf | None:
@@ -175,6 +178,14 @@ class Test:
 NULL = "CAST(NULL AS BIGINT)"
 
 
+def places_of(values: Sequence[str] | Sequence[int], place: ColumnSql) -> list[int]:
+    """Where declared values stand in a "listed" column."""
+    at: dict[object, int] = {value: number for number, value in enumerate(place.values)}
+    if any(value not in at for value in values):
+        raise InvalidQuery("a value that was not declared stands in no list")
+    return [at[value] for value in values]
+
+
 def checked(value: Value) -> Value:
     """Within +-2^62, or refused: an overflow would depend on the rows."""
     if value.largest > LARGEST:
@@ -209,11 +220,21 @@ class Emitter:
         return next(iter(self.places.values())).dialect
 
     def place(self, column: str) -> ColumnSql:
+        place = self._held(column)
+        self.columns.add(place.sql)
+        return place
+
+    def _held(self, column: str) -> ColumnSql:
         place = self.places.get(column)
         if place is None:
             raise InvalidQuery(f"no column {column!r} in this table")
-        self.columns.add(place.sql)
         return place
+
+    def leaf(self, leaf: Leaf) -> tuple[Leaf, ColumnSql]:
+        """The leaf, and the column that it is read from."""
+        leaf, place = stored(leaf, self._held(leaf.value.column))
+        self.columns.add(place.sql)
+        return leaf, place
 
     def named(self, value: Value) -> Value:
         """The value under a name of an inner SELECT, unless it may be repeated as it is."""
@@ -242,7 +263,7 @@ class Emitter:
     def _integer(self, node: Integer) -> Value:
         leaf = as_leaf(node)
         if leaf is not None:
-            text, is_real = leaf_sql(leaf, self.place(leaf.value.column))
+            text, is_real = leaf_sql(*self.leaf(leaf))
             sql, real = (Dialect.bigint(text), text) if is_real else (text, None)
             return Value(sql, leaf.least, leaf.most, True, real=real)
         match node:
@@ -304,6 +325,9 @@ class Emitter:
         return Value(f"({' + '.join(texts)})", low, high, nullable, level)
 
     def _product(self, v: Value, w: Value) -> Value:
+        for nothing, factor in ((v, w), (w, v)):
+            if nothing.low == nothing.high == 0 and not factor.nullable:
+                return nothing  # an optimiser might multiply the constants of 0 x C x D
         ends = [a * b for a in (v.low, v.high) for b in (w.low, w.high)]
         level = max(v.level, w.level)
         return Value(f"({v.sql} * {w.sql})", min(ends), max(ends), v.nullable or w.nullable, level)
@@ -401,7 +425,10 @@ class Emitter:
             case Among():
                 return self._among(node)
             case Matches(column=column, pattern=pattern, negated=negated):
-                like = self.dialect.like(self.place(column).sql, pattern)
+                place = self.place(column)
+                if place.kind == "listed":
+                    raise InvalidQuery("LIKE goes by the declared values of this column")
+                like = self.dialect.like(place.sql, pattern)
                 return Test(f"(NOT ({like}))" if negated else f"({like})")
             case Missing(subject=subject, negated=negated):
                 return self._missing(subject, negated)
@@ -415,14 +442,24 @@ class Emitter:
     def _compared(self, node: Compared) -> Test:
         lines = half_lines(node, self.places)
         if lines is not None:
-            self.place(lines.column)
+            self.columns.add(lines.column)
             return Test(lines.sql)
         v, w = self.integer(node.left), self.integer(node.right)
         return Test(f"({v.sql} {node.operator} {w.sql})", max(v.level, w.level))
 
+    def _held_anyway(self, column: str) -> str:
+        """Where the column is; its stored steps, which are NULL on the same rows, if they are read
+        already."""
+        steps = self._held(column).steps
+        if steps is not None and steps.sql in self.columns:
+            return steps.sql
+        return self.place(column).sql
+
     def _among(self, node: Among) -> Test:
         place = self.place(node.column)
-        if place.kind == "code":
+        if place.kind == "listed":
+            known = [Dialect.integer(at) for at in places_of(node.values, place)]
+        elif place.kind == "code":
             held_codes = [v for v in node.values if isinstance(v, int) and abs(v) < 2**63]
             known = [Dialect.integer(v) for v in held_codes]
         else:
@@ -435,11 +472,11 @@ class Emitter:
 
     def _missing(self, subject: Integer | Text, negated: bool) -> Test:
         if isinstance(subject, Text):
-            sql = self.place(subject.column).sql
+            sql = self._held_anyway(subject.column)
             return Test(f"({sql} IS NOT NULL)" if negated else f"({sql} IS NULL)")
         leaf = as_leaf(subject)
         if leaf is not None:
-            place = self.place(leaf.value.column)
+            _, place = self.leaf(leaf)
             return Test(f"({is_number(place)})" if negated else is_no_number(place))
         value = self.integer(subject)
         if not value.nullable:

@@ -17,11 +17,20 @@ from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.schema.columns import LARGEST_BOUND
 from sulq.kernel.schema.program import Fixed, Greater, Integer, Lesser, Quantised
 
-Kind = Literal["real", "whole", "text", "code", "flag"]
+Kind = Literal["real", "whole", "text", "code", "flag", "listed"]
+"""What the engine holds of a column; of "listed" the place of a value among the declared ones."""
 EXACT = 2**51
 """Up to here n + 1/2 is a binary64 number."""
 EXACT_SUM = 2**53
 """Integer-valued doubles add without rounding up to here, in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSteps:
+    """The leaf of a column, worked out once and stored: whole steps, NULL for NULL and NaN."""
+
+    sql: str
+    value: Quantised
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,12 @@ class ColumnSql:
     """A category whose column is known to hold few distinct values."""
     dialect: type[Dialect] = Dialect
     """How its engine spells SQL."""
+    bounds: tuple[float, float] | None = None
+    """Numbers that were clamped once, when they were stored: they lie between these; no NaN."""
+    steps: StoredSteps | None = None
+    """The column on its own grid, stored beside it."""
+    values: tuple[str, ...] | tuple[int, ...] = ()
+    """Of a "listed" column: what the places stand for; the place after the last is any other."""
 
     @property
     def infinity(self) -> str:
@@ -81,6 +96,25 @@ def as_leaf(node: Integer) -> Leaf | None:
             return None
 
 
+def stored(leaf: Leaf, place: ColumnSql) -> tuple[Leaf, ColumnSql]:
+    """The same integers, read from stored steps where these are on the leaf's grid.
+
+    Which column is read follows from the leaf alone. docs/proofs/engines.md, claim 11.
+    """
+    if place.bounds is None:
+        return leaf, place
+    value, (low, high), steps = leaf.value, place.bounds, place.steps
+    if not low <= value.low <= value.high <= high:
+        raise InvalidQuery("a column is asked for beyond the bounds that it was stored with")
+    if steps is None or steps.value.per_unit != value.per_unit:
+        return leaf, place
+    kept, own = column_leaf(steps.value), column_leaf(value)
+    whole = Quantised(value.column, float(own.least), float(own.most), 1.0)
+    ends = (float(kept.least), float(kept.most))
+    column = ColumnSql(steps.sql, "whole", dialect=place.dialect, bounds=ends)
+    return Leaf(whole, leaf.least, leaf.most), column
+
+
 # --- thresholds ---------------------------------------------------------------------------------
 
 
@@ -124,14 +158,14 @@ def inner_range(leaf: Leaf) -> tuple[float, float]:
 
 def is_number(place: ColumnSql) -> str:
     """Neither NULL nor NaN."""
-    return (
-        f"{place.sql} <= {place.infinity}" if place.kind == "real" else f"{place.sql} IS NOT NULL"
-    )
+    if place.kind == "real" and place.bounds is None:
+        return f"{place.sql} <= {place.infinity}"
+    return f"{place.sql} IS NOT NULL"
 
 
 def is_no_number(place: ColumnSql) -> str:
     """NULL or NaN, spelled so that no scan prunes by statistics, which leave NaN out."""
-    if place.kind == "real":
+    if place.kind == "real" and place.bounds is None:
         return f"CASE WHEN {is_number(place)} THEN FALSE ELSE TRUE END"
     return f"{place.sql} IS NULL"
 
@@ -145,6 +179,8 @@ def at_least(leaf: Leaf, place: ColumnSql, reached: int) -> str:
     first = threshold(leaf.value, reached)
     if place.kind == "whole":
         return f"{place.sql} >= {Dialect.integer(math.ceil(first))}"
+    if place.bounds is not None:
+        return f"{place.sql} >= {place.dialect.real(first)}"
     return f"({place.sql} >= {place.dialect.real(first)} AND {is_number(place)})"
 
 
@@ -190,14 +226,18 @@ def _whole_leaf(leaf: Leaf, place: ColumnSql, first: int, last: int) -> tuple[st
     else:
         inner = f"ELSE {speak.rounded(speak.double(x), per_unit)}"
         least, most = speak.real(float(leaf.least)), speak.real(float(leaf.most))
-    above, under = f"{x} > {Dialect.integer(last)}", f"{x} < {Dialect.integer(first)}"
-    sql = f"CASE WHEN {above} THEN {most} WHEN {under} THEN {least} {inner} END"
+    low, high = (-math.inf, math.inf) if place.bounds is None else place.bounds
+    cut = f"WHEN {x} > {Dialect.integer(last)} THEN {most} " if last < high else ""
+    cut += f"WHEN {x} < {Dialect.integer(first)} THEN {least} " if low < first else ""
+    sql = f"CASE {cut}{inner} END" if cut or not inner.startswith("ELSE ") else inner[5:]
     return (Dialect.bigint(sql), False) if exact else (speak.double(sql), True)
 
 
 def _real_leaf(leaf: Leaf, place: ColumnSql, first: float, last: float) -> str:
     """Rare values first: one test sends everything outside, and NaN, to the exact branch."""
     x, speak = place.sql, place.dialect
+    if place.bounds is not None and first <= place.bounds[0] and place.bounds[1] <= last:
+        return speak.double(speak.rounded(x, leaf.value.per_unit))
     lower, upper = beyond(leaf, first, leaf.least, -0.25), beyond(leaf, last, leaf.most, 0.25)
     middle = lower + (upper - lower) / 2
     reach = min(math.nextafter(upper, math.inf) - middle, middle - math.nextafter(lower, -math.inf))
