@@ -19,10 +19,12 @@ from sulq.sql.parse.grammar import (
     LONGEST,
     STRUCTURE,
     TESTS,
+    DaysBetween,
     Node,
 )
 from sulq.sql.parse.row_expr import READERS
 from sulq.sql.parse.step_functions import MOST_STEPS, Ready
+from sulq.sql.parse.tabulation import MOST_CELLS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "sql.md"
 HIDDEN = ""
@@ -73,7 +75,7 @@ STATEMENT: Lines = {
 STATISTICS: Lines = {
     exp.Count: (
         "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT person)`",
-        "whole numbers: rows; rows where x is there (of a condition: true or false; `COUNT_IF` counts where it is true); persons, where persons are protected. `COUNT(DISTINCT city)`, without GROUP BY, counts the declared values that surely occur: its interval goes on to their number, since one row cannot be told from none",
+        "whole numbers: rows; rows where x is there (of a condition: true or false; `COUNT_IF` counts where it is true); persons, where persons are protected. `COUNT(DISTINCT city)` counts the declared values that surely occur: its interval goes on to their number, since one row cannot be told from none; by groups and beside other figures it is a question of its own",
     ),
     exp.CountIf: ("`COUNT_IF(c)`, `COUNTIF(c)`", "rows where c is true"),
     exp.Sum: ("`SUM(x)`", "NULL adds nothing; **of no rows it is 0**, not NULL"),
@@ -111,6 +113,7 @@ ARITHMETIC: Lines = {
         " that is 0 or a count that may be 0 it is unknown; noisy days may differ and be shifted",
     ),
     exp.Sub: (HIDDEN, ""),
+    DaysBetween: ("`DATEDIFF(day, MIN(seen), MAX(seen))`", "days between two noisy days or times"),
     exp.Mul: (HIDDEN, ""),
     exp.Div: (HIDDEN, ""),
     exp.Neg: (HIDDEN, ""),
@@ -292,6 +295,13 @@ Each is read as the words after it.
 | `VAR`, `VARP`, `STD`, `STDEV`, `STDEVP` | `VAR_SAMP`, `VAR_POP`, `STDDEV_SAMP`, `STDDEV_POP` (MySQL's `STD`, `STDDEV`, `VARIANCE`: of the rows themselves) |
 | `QUANTILE_CONT(x, p)`, `APPROX_PERCENTILE`, `PERCENTILE_APPROX`, `PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x)`, `APPROX_QUANTILES(x, 100)[OFFSET(90)]` | `QUANTILE(x, p)` |
 | `DATEDIFF(day, a, b)` of days | `b - a` |
+| `COUNT(DISTINCT CASE WHEN c THEN x END)` | `COUNT(DISTINCT x) FILTER (WHERE c)` |
+| `PIVOT (SUM(x) FOR city IN ('Oslo', 'Paris'))`, `PIVOT people ON city USING SUM(x) GROUP BY grade` | `SUM(x) FILTER (WHERE city = 'Oslo')`, ... by the other columns |
+| `TOP 3 WITH TIES ... ORDER BY n` | `QUALIFY RANK() OVER (ORDER BY n) <= 3` |
+| `SELECT COUNT(*) AS n, n / SUM(n) OVER () AS share` | an alias further right, or in WHERE, as what it names, unless a column is called so |
+| `CAST(x AS varchar(4))`, `CONVERT(char(7), day, 120)` | the first letters of the text |
+| `FIELD(x, 'a', 'b')`, MySQL's `INTERVAL(x, 40, 60)`, `EVERY(c)`, `city[1:3]`, `SORT BY`, `/*+ hints */` | `CASE`; `CASE`; `BOOL_AND(c)`; `SUBSTRING(city, 1, 3)`; `ORDER BY`; nothing |
+| `DATEADD(month, DATEDIFF(month, 0, day), 0)` | `DATE_TRUNC('month', day)` |
 | `COUNT(*) / (SELECT COUNT(*) FROM people)` | by groups, `SUM(COUNT(*)) OVER ()`; without, aggregates with FILTER in one SELECT |
 | `DATE_ADD`, `DATE_SUB`, `DATEADD` | a sum with an `INTERVAL` |
 | `SELECT DISTINCT city FROM people` | `SELECT city FROM people GROUP BY city`: the declared values, free |
@@ -306,11 +316,13 @@ Each is read as the words after it.
 ## Days, times and today
 
 `EXTRACT(part FROM x)`, `DATE_PART('part', x)`, `DATEPART(part, x)`, `YEAR(x)`, `MONTH(x)`, `HOUR(x)` and the like, in SELECT,
-GROUP BY, WHERE and inside aggregates: year, quarter, month, week (ISO), day, dayofyear, dow, isodow, hour. `DATE_TRUNC` takes
+GROUP BY, WHERE and inside aggregates: year, quarter, month, week, day, dayofyear, dow, isodow, hour. `DATE_TRUNC` takes
 its arguments in either order: year, quarter, month, week, day, of times hour. `TO_CHAR`, `FORMAT_DATE`, `DATE_FORMAT`,
-`STRFTIME`, `MONTHNAME`, `DAYNAME` give texts. `LAST_DAY`, `DATEDIFF` in any unit, `TIMESTAMPDIFF`, `MONTHS_BETWEEN`, `DATEFROMPARTS`,
-`TIME_BUCKET`, sums with months and what is made of these are worked out for every day of the declared range. `EXTRACT(EPOCH FROM x)`
-is in seconds. Weekdays are numbered as the dialect counts: PostgreSQL, DuckDB and Snowflake from
+`STRFTIME`, `MONTHNAME`, `DAYNAME` give texts. `LAST_DAY`, `DATEFROMPARTS`, `TIME_BUCKET`, sums with months and what is made of these are worked out for every day of the declared range. `EXTRACT(EPOCH FROM x)`
+is in seconds. Between two columns, `DATEDIFF(unit, a, b)` counts the borders of days, weeks, months, quarters or years, and
+`TIMESTAMPDIFF`, `EXTRACT(YEAR FROM AGE(b, a))`, DuckDB's `DATESUB` and `MONTHS_BETWEEN` what has passed in whole; a day beside a time is its
+midnight. The number of a week is that of ISO; BigQuery's `EXTRACT(WEEK ...)` and MySQL's `WEEK(x)` count the Sundays of the year, T-SQL's
+`DATEPART(week, x)` the weeks from Sunday that the year has had. Weekdays are numbered as the dialect counts: PostgreSQL, DuckDB and Snowflake from
 0 on Sunday, BigQuery, MySQL, T-SQL and Spark from 1 on Sunday.
 
 `CURRENT_DATE` and `NOW()` are the day (UTC) on which the statement was asked, put into the question as that constant; a note says
@@ -325,8 +337,8 @@ characters). They are worked out once for the declared values; no row is looked 
 ## Functions of a number
 
 `FLOOR`, `CEIL`, `ROUND`, `TRUNC`, `%`, `//`, `DIV`, `LN`, `LOG`, `EXP`, `SQRT`, `POWER`, `SIGN` of one column with a declared step and at
-most {MOST_STEPS} places: exact, or rounded to 2^-20 of the largest. `FLOOR(a * x + b)` goes with any column. Of a column without a step, or
-with more places, a table of at most {MOST_STEPS} steps is made when the statement is read, with the most steps where the function
+most {MOST_STEPS:,} places: exact, or rounded to 2^-20 of the largest. `FLOOR(a * x + b)` goes with any column. Of a column without a step, or
+with more places, a table of at most {MOST_CELLS:,} steps is made when the statement is read, with the most steps where the function
 changes most, and a note says how far off a value may be; tests (`LOG(income) > 2`) are exact to 2^-40 of the range. Such a function
 makes groups only where it holds still (`TRUNC(LOG(income + 1))`). No engine's own function is ever used.
 
@@ -381,6 +393,9 @@ DIFFERENCES = """\
 | `MIN`, `MAX` | where clearly anybody is | the one most extreme row |
 | `SAFE_DIVIDE`, `DIV0`, `x / NULLIF(y, 0)` | unknown where y may be 0 | NULL or 0 |
 | `DATE_TRUNC('week', x)` | from Monday; from Sunday in BigQuery's `WEEK` and in T-SQL | Snowflake and T-SQL may be set otherwise |
+| `WEEK` | of ISO; in BigQuery, MySQL and T-SQL as they count | settings may change it |
+| `CAST(x AS char)` | one letter in PostgreSQL and Snowflake, else all | as here; 30 letters in T-SQL |
+| `DATEDIFF(hour, a, b)` of two times | refused: write `(b - a) / 3600` | counts each full hour of the clock |
 | `NOW()` | today's day, UTC | the time |
 | `TO_CHAR(day, 'Day')`, `'Month'` | the name alone | padded with blanks in PostgreSQL |
 | `SELECT DISTINCT city` | the declared values | those that occur |

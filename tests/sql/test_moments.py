@@ -154,7 +154,7 @@ def test_a_moment_and_a_number_are_a_moment(stays):
     assert record["a"] == least
     assert abs(record["c"] - last).total_seconds() <= CELL
     assert abs(record["b"] - most) <= datetime.timedelta(days=1)
-    for text in ("AVG(start - admitted)", "AVG(admitted) + AVG(discharged)", "SUM(admitted + 1)"):
+    for text in ("AVG(start + admitted)", "AVG(admitted) + AVG(discharged)", "SUM(admitted + 1)"):
         with pytest.raises(InvalidQuery):
             ask_sql(exact, f"SELECT {text} FROM people")
 

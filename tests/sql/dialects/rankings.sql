@@ -61,7 +61,7 @@ SELECT city, n, RANK() OVER (ORDER BY n DESC) AS r FROM (SELECT city, COUNT(*) A
 -- reads
 SELECT city, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) FROM people GROUP BY city HAVING COUNT(*) > 10
 
--- tsql refused
+-- tsql
 WITH t AS (SELECT city, COUNT(*) AS n FROM people GROUP BY city) SELECT TOP (2) WITH TIES city, n FROM t ORDER BY n DESC
 -- reads
 SELECT city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC LIMIT 2

@@ -44,12 +44,12 @@ SELECT city, COUNT(*) AS n FROM people WHERE city IS NOT NULL GROUP BY ROLLUP(ci
 -- reads
 SELECT city, COUNT(*) AS n FROM people WHERE city IS NOT NULL GROUP BY ROLLUP (city)
 
--- tsql refused
+-- tsql
 SELECT city, [1] AS g1, [2] AS g2 FROM (SELECT city, grade FROM people) AS s PIVOT (COUNT(grade) FOR grade IN ([1], [2])) AS p
 -- reads
 SELECT city, COUNT(*) FILTER (grade = 1), COUNT(*) FILTER (grade = 2) FROM people GROUP BY city
 
--- duckdb refused
+-- duckdb
 PIVOT people ON grade IN (1, 2, 3) USING count(*) GROUP BY city
 -- reads
 SELECT city, COUNT(*) FILTER (grade = 1), COUNT(*) FILTER (grade = 2), COUNT(*) FILTER (grade = 3) FROM people GROUP BY city

@@ -36,13 +36,13 @@ SELECT count(distinct grade) AS grades, count(*) AS n FROM people
 -- reads
 SELECT COUNT(DISTINCT grade), COUNT(*) FROM people
 
--- postgres refused
+-- postgres
 SELECT city, count(distinct grade) FROM people GROUP BY city
 
 -- postgres
 SELECT AVG(POWER(age - 40, 2)) AS ms FROM people
 
--- snowflake refused
+-- snowflake
 SELECT city, MEDIAN(age) AS med, APPROX_PERCENTILE(age, 0.9) AS p90, APPROX_COUNT_DISTINCT(grade) AS g FROM people GROUP BY city
 -- reads
 SELECT city, QUANTILE_DISC(age, 0.5), QUANTILE_DISC(age, 0.9), COUNT(DISTINCT grade) FROM people GROUP BY city

@@ -18,7 +18,7 @@ SELECT DATE_TRUNC('week', seen) AS __timestamp, city AS city, COUNT(*) AS count 
 -- reads
 SELECT DATE_TRUNC('week', seen)::DATE, city, COUNT(*) FROM people WHERE seen >= '2024-01-01' AND city IN (SELECT city FROM people WHERE seen >= '2024-01-01' AND city IS NOT NULL GROUP BY city ORDER BY COUNT(*) DESC LIMIT 2) GROUP BY 1, 2
 
--- postgres refused
+-- postgres
 SELECT CASE WHEN age >= 65 THEN '65+' WHEN age >= 18 THEN '18-64' ELSE '0-17' END AS "Age group", AVG(income) AS "AVG(income)", COUNT(DISTINCT city) AS "COUNT_DISTINCT(city)" FROM public.people GROUP BY CASE WHEN age >= 65 THEN '65+' WHEN age >= 18 THEN '18-64' ELSE '0-17' END ORDER BY "AVG(income)" DESC LIMIT 1000
 -- reads
 SELECT CASE WHEN age >= 65 THEN '65+' WHEN age >= 18 THEN '18-64' ELSE '0-17' END, AVG(income), COUNT(DISTINCT city) FROM people GROUP BY 1

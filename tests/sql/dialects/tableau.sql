@@ -48,7 +48,7 @@ SELECT DATEPART(year,[people].[seen]) AS [yr:seen:ok], DATEPART(quarter,[people]
 -- reads
 SELECT YEAR(seen), QUARTER(seen), COUNT(*) FROM people GROUP BY 1, 2
 
--- tsql refused
+-- tsql
 SELECT DATEADD(month, DATEDIFF(month, 0, [people].[seen]), 0) AS [m], COUNT(*) AS [n] FROM [dbo].[people] [people] GROUP BY DATEADD(month, DATEDIFF(month, 0, [people].[seen]), 0)
 -- reads
 SELECT DATE_TRUNC('month', seen)::DATE, COUNT(*) FROM people GROUP BY 1

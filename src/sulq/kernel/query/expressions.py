@@ -15,7 +15,8 @@ from typing import NoReturn, Union
 
 from sulq.errors import InvalidQuery, Reason
 
-MOST_NODES = 5_000
+MOST_NODES = 25_000
+"""Enough for a function of 4,096 steps, each of which takes some five parts."""
 DEEPEST = 100
 
 Plain = None | bool | int | Fraction | str | datetime.date | datetime.datetime

@@ -304,6 +304,7 @@ class Grid:
         self._places: dict[Key, dict[Any, int]] = {}
         self._leaves: dict[b.Condition, Truths] = {}
         self._columns: dict[b.Quantised, _Value] = {}
+        self._ends: dict[Key, tuple[Integers, Integers]] = {}
 
     @property
     def cells(self) -> int:
@@ -334,10 +335,12 @@ class Grid:
 
     def _spans(self, key: Key) -> tuple[Integers, Integers]:
         """The least and largest value of every piece of a number, NULL's place left out."""
-        steps = self.marks[key]
-        lows = np.array([-FAR, *steps], dtype=np.int64)
-        highs = np.array([*(step - 1 for step in steps), FAR], dtype=np.int64)
-        return lows, highs
+        if key not in self._ends:  # a step function asks once for each of its steps
+            steps = self.marks[key]
+            lows = np.array([-FAR, *steps], dtype=np.int64)
+            highs = np.array([*(step - 1 for step in steps), FAR], dtype=np.int64)
+            self._ends[key] = lows, highs
+        return self._ends[key]
 
     def _listed(self, key: Key, values: tuple[Any, ...]) -> Truths:
         if key not in self._places:

@@ -47,8 +47,16 @@ BY_BORDERS: dict[str, tuple[str, Label]] = {
     "month": ("month", lambda at: at.month),
     "year_month": ("month", lambda at: 100 * at.year + at.month),
     "week": ("week", lambda at: at.isocalendar().week),
+    "week0": ("week of year", lambda at: sundays(at)),
+    "week1": ("week of year", lambda at: sundays(at) + (Day(at.year, 1, 1).isoweekday() != 7)),
 }
 """Parts that change at the starts of a longer unit."""
+
+
+def sundays(at: datetime.datetime) -> int:
+    """How many Sundays a year has had: the number of a week as BigQuery and MySQL count."""
+    return ((at.date() - Day(at.year, 1, 1)).days + 7 - at.isoweekday() % 7) // 7
+
 
 INSIDE: dict[str, tuple[str, str, Label]] = {
     "day": ("month", "day", lambda at: at.day),
@@ -88,9 +96,26 @@ _UNREAD = re.compile(r"MON|DAY|DY|FM|TM|YY|MM|DD|HH|\bQ\b|\"", re.IGNORECASE)
 """Words of a format that were not understood: they would be shown as they stand."""
 
 
+QUOTE = "\ufdd1"
+"""Around letters of a format that stand for themselves."""
+_QUOTED = re.compile(f"{QUOTE}[^{QUOTE}]*{QUOTE}")
+
+
+def is_readable(form: str) -> bool:
+    """Whether all of a format is understood."""
+    shown = directives(form)
+    known = bool(shown) and all(each in DIRECTIVES for each in shown)
+    return known and not _UNREAD.search(_FORMAT.sub("", _QUOTED.sub("", form)))
+
+
+def written(form: str, at: datetime.datetime) -> str:
+    """A moment in a format."""
+    return _FORMAT.sub(lambda m: str(DIRECTIVES[m[1]][1](at)), form).replace(QUOTE, "")
+
+
 def directives(form: str) -> list[str]:
     """What a format shows: Y, m, d, ..."""
-    return _FORMAT.findall(form)
+    return _FORMAT.findall(_QUOTED.sub("", form))
 
 
 LENGTHS = ("year", "quarter", "month", "week", "day", "hour")
@@ -110,6 +135,8 @@ def truncated(at: datetime.datetime, unit: str) -> datetime.datetime:
             return day - datetime.timedelta(days=day.weekday())
         case "week(sunday)":
             return day - datetime.timedelta(days=day.isoweekday() % 7)
+        case "week of year":  # weeks from Sunday that end with the year
+            return max(truncated(at, "week(sunday)"), truncated(at, "year"))
         case "hour":
             return at.replace(minute=0, second=0, microsecond=0)
     return day
@@ -118,6 +145,9 @@ def truncated(at: datetime.datetime, unit: str) -> datetime.datetime:
 def after(start: datetime.datetime, unit: str) -> datetime.datetime:
     """The start of the next unit."""
     months = {"year": 12, "quarter": 3, "month": 1}.get(unit)
+    if unit == "week of year":
+        first = truncated(start, "week(sunday)") + datetime.timedelta(days=7)
+        return min(first, after(truncated(start, "year"), "year"))
     if months is None:
         hours = {"hour": 1, "day": 24}.get(unit, 168)
         return start + datetime.timedelta(hours=hours)
@@ -225,14 +255,13 @@ class Calendar:
         return self.by_borders(unit, lambda at: at.date())
 
     def _formatted(self, form: str, node: Node) -> StepFunction:
-        found = [DIRECTIVES.get(each) for each in _FORMAT.findall(form)]
-        if not found or None in found or _UNREAD.search(_FORMAT.sub("", form)):
+        if not is_readable(form):
             said = "%Y, %m, %B, %b, %d, %A, %a, %H (YYYY, MM, Month, Mon, DD, Day, HH24)"
             raise wrong(node, Reason.NO_GROUPS, f"this format cannot be read; there are {said}")
-        lengths = {length for length, _ in found if length}  # type: ignore[misc]
+        lengths = {DIRECTIVES[each][0] for each in directives(form)}
 
         def label(at: datetime.datetime) -> str:
-            return _FORMAT.sub(lambda m: str(DIRECTIVES[m[1]][1](at)), form)
+            return written(form, at)
 
         if lengths == {"weekday"}:
             return self._inside("week", "day", label)
@@ -264,8 +293,6 @@ def part_of(node: Node, at: datetime.date) -> object:
                 return start if unit == "hour" else start.date()
         case exp.TimeToStr():
             form = str(node.args["format"].name)
-            shown = _FORMAT.findall(form)
-            known = bool(shown) and all(each in DIRECTIVES for each in shown)
-            if known and not _UNREAD.search(_FORMAT.sub("", form)):
-                return _FORMAT.sub(lambda m: str(DIRECTIVES[m[1]][1](moment)), form)
+            if is_readable(form):
+                return written(form, moment)
     raise wrong(node, Reason.NO_GROUPS, "no part of a day that is known here")

@@ -294,7 +294,12 @@ def interval_of(node: Node) -> tuple[int, str]:
     sign = 1
     while isinstance(amount, exp.Neg | exp.Paren | exp.Mul):
         if isinstance(amount, exp.Mul):  # how sqlglot writes a negative number of days
-            sign *= -1 if isinstance(amount.expression, exp.Neg) else 1
+            by = amount.expression.name or str(amount.expression).lstrip("-")
+            if not by.isdigit() or len(by) > 3:
+                raise wrong(
+                    node, Reason.WRONG_FORM, "an INTERVAL is a whole number: INTERVAL '30 days'"
+                )
+            sign *= -int(by) if isinstance(amount.expression, exp.Neg) else int(by)
         sign *= -1 if isinstance(amount, exp.Neg) else 1
         amount = amount.this
     spelled = str(amount.this) if isinstance(amount, exp.Literal) else ""

@@ -22,7 +22,8 @@ from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.sql.parse import texts
 from sulq.sql.parse.calendar import PARTS, Calendar
 from sulq.sql.parse.constants import interval_of
-from sulq.sql.parse.grammar import Node, wrong
+from sulq.sql.parse.elapsed import BETWEEN, MomentPair
+from sulq.sql.parse.grammar import DaysBetween, Node, wrong
 from sulq.sql.parse.maths import MATHS, lattice_function
 from sulq.sql.parse.normalise import TIMES, chosen, number, truncation
 from sulq.sql.parse.row_expr import read_node
@@ -65,6 +66,8 @@ def core(node: Node, schema: Schema) -> Node:
 
 
 def _touched(part: Node, schema: Schema) -> bool:
+    if type(part) in ORDERINGS:  # a day beside a time
+        return isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)
     return type(part) in HANDLED or (isinstance(part, exp.Literal) and bool(part.is_string))
 
 
@@ -124,6 +127,8 @@ class Core:
             return self._part
         if kind in MATHS:
             return self._maths
+        if kind in BETWEEN:
+            return self._between_moments
         return {
             exp.Cast: self._cast,
             exp.Nullif: self._nullif,
@@ -137,6 +142,7 @@ class Core:
 
     def _compared(self, node: Node) -> Node:
         self._as_moments(node)
+        self._on_one_clock(node)
         self._as_truths(node)
         found = self._by_texts(node)
         if found is None:
@@ -172,6 +178,33 @@ class Core:
                     " '2024-02-29 12:30:00'",
                 )
             node.set(name, made, at) if at is not None else node.set(name, made)
+
+    def _on_one_clock(self, node: Node) -> None:
+        """A day beside a time: both in seconds since 1970."""
+        operands = self._operands(node)
+        kinds = {moment_kind(each, self.schema) for _, _, each in operands}
+        moved = any(self._is_day_of_time(bare(each)) for _, _, each in operands)
+        if not {"date", "datetime"} <= kinds and not (moved and self._are_columns(operands)):
+            return
+        if not self._are_columns(operands):
+            return  # a day written out beside a time is its midnight
+        for name, at, each in operands:
+            made = self._in_seconds(each)
+            node.set(name, made, at) if at is not None else node.set(name, made)
+
+    def _are_columns(self, operands: list[tuple[str, int | None, Node]]) -> bool:
+        return sum(each.find(exp.Column) is not None for _, _, each in operands) > 1
+
+    def _in_seconds(self, node: Node) -> Node:
+        inner = bare(node)
+        if isinstance(inner, exp.Null):
+            return node
+        if self._is_day_of_time(inner):
+            at = read_node(self.read(bare(inner.this).copy()))
+            days = MomentPair(self.binder, node, at, at).day_number()
+            return ready(operation("multiply", days, 86_400))
+        of = read_node(self.read(inner.copy()))
+        return ready(MomentPair(self.binder, node, of, of).seconds(of))
 
     def _as_truths(self, node: Node) -> None:
         """'true', 1 and 0 beside a flag."""
@@ -316,6 +349,20 @@ class Core:
             return self._since_1970(node)
         return ready(self.steps(node).number())
 
+    def _between_moments(self, node: Node) -> Node:
+        """DATEDIFF and its kind, of one or two columns."""
+        if not all(isinstance(node.args.get(name), exp.Expr) for name in ("this", "expression")):
+            raise wrong(node, Reason.WRONG_FORM, "DATEDIFF wants a unit and two days or times")
+        sides = [bare(node.this), bare(node.expression)]
+        for name, side in zip(("this", "expression"), sides, strict=True):
+            if isinstance(side, exp.Literal) and (made := _moment(side)) is not None:
+                node.set(name, made)
+        later, earlier = (read_node(self.read(node.args[n].copy())) for n in ("this", "expression"))
+        kinds = {self.binder.number(canonical.value(of)).kind for of in (later, earlier)}
+        if isinstance(node, DaysBetween) and kinds == {"date"}:
+            return exp.Paren(this=exp.Sub(this=ready(later), expression=ready(earlier)))
+        return ready(MomentPair(self.binder, node, later, earlier).between())
+
     def _maths(self, node: Node) -> Node:
         return ready(self.steps(node).number())
 
@@ -377,11 +424,29 @@ class Core:
             return self.read(inner)
         return node
 
+    def _apart(self, node: Node) -> Node:
+        """A time less a day, in seconds; the day of a time less a day, in days."""
+        sides = [bare(node.this), bare(node.expression)]
+        kinds = [moment_kind(side, self.schema) for side in sides]
+        if not all(kinds):
+            return node
+        of_times = [self._is_day_of_time(side) for side in sides]
+        if kinds == ["date", "date"] and any(of_times):
+            return exp.Div(
+                this=exp.Paren(this=exp.Sub(this=self._in_seconds(sides[0]),
+                                            expression=self._in_seconds(sides[1]))),
+                expression=number(86_400),
+            )  # fmt: skip
+        if set(kinds) == {"date", "datetime"}:
+            first, second = map(self._in_seconds, sides)
+            return exp.Sub(this=first, expression=second)
+        return node
+
     def _shifted(self, node: Node) -> Node:
         """A day plus or minus an INTERVAL of days."""
         by = bare(node.expression)
         if not isinstance(by, exp.Interval):
-            return node
+            return self._apart(node) if isinstance(node, exp.Sub) else node
         kind = moment_kind(node.this, self.schema)
         count, unit = interval_of(by)
         seconds = {"day": 86_400, "week": 604_800, "hour": 3_600, "minute": 60, "second": 1}
@@ -398,7 +463,9 @@ class Core:
 
 
 HANDLED = {
+    exp.Sub,
     *COMPARED,
+    *BETWEEN,
     *texts.FUNCTIONS,
     *PARTS,
     *MATHS,

@@ -146,7 +146,8 @@ def tree_of(tokens: list[Token], text: str, into: type[Node], dialect: str | Non
     """sqlglot's tree of words that `text` holds."""
     _check_tokens(tokens)
     parser = reader_of(text, dialect).parser()
-    if into is exp.Select and tokens[0].token_type == TokenType.L_PAREN:  # (SELECT ...) UNION ...
+    first = tokens[0].token_type
+    if into is exp.Select and first in (TokenType.L_PAREN, TokenType.PIVOT):  # (SELECT ...) UNION
         trees = _guarded(text, lambda: parser.parse(tokens, text))
     else:
         trees = _guarded(text, lambda: parser.parse_into(into, tokens, text))
@@ -489,6 +490,8 @@ _REMEDIES: dict[type[Node], str] = {
     ),
 }
 _NAMES: dict[type[Node], str] = {
+    exp.DateDiff: "DATEDIFF",
+    exp.TimestampDiff: "TIMESTAMPDIFF",
     exp.DPipe: "||",
     exp.Mod: "%",
     exp.Dot: "a name with points",
@@ -541,6 +544,15 @@ def located(error: InvalidQuery, where: tuple[int, int] | None) -> InvalidQuery:
     return error
 
 
+class DaysBetween(exp.Expression, exp.Func):
+    """DATEDIFF(day, a, b): days from one moment to another, b less a where both are days.
+
+    `whole` says that it is 24 hours that are counted, and not midnights.
+    """
+
+    arg_types: ClassVar = {"this": True, "expression": True, "whole": False}
+
+
 STRUCTURE: dict[type[Node], tuple[str, ...]] = {
     exp.Select: (
         "expressions",
@@ -572,7 +584,7 @@ STRUCTURE: dict[type[Node], tuple[str, ...]] = {
     exp.Limit: ("expression",),
     exp.Offset: ("expression",),
     exp.Alias: ("this", "alias"),
-    exp.Star: (),
+    exp.Star: ("except_",),
     exp.Column: ("this", "table"),
 }
 
@@ -626,6 +638,7 @@ CALCULATIONS: dict[type[Node], tuple[str, ...]] = {
     exp.Boolean: ("this",),
     exp.Null: (),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div), ("this", "expression")),
+    DaysBetween: ("this", "expression", "whole"),
 }
 
 TESTS: dict[type[Node], tuple[str, ...]] = {
@@ -643,8 +656,16 @@ BUCKETS: dict[type[Node], tuple[str, ...]] = {
     exp.WidthBucket: ("this", "min_value", "max_value", "num_buckets"),
 }
 
-HARMLESS = {"typed", "safe"}
-"""Marks that sqlglot sets on a division by itself."""
+HARMLESS = {
+    "typed",
+    "safe",
+    "casts_non_integer_decimals",
+    "null_on_zero_variance",
+    "big_int",
+    "date_part_boundary",
+    "ensure_string",
+}
+"""Marks that sqlglot sets by itself, and that change nothing here."""
 
 
 STATEMENT = (

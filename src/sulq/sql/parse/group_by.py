@@ -153,14 +153,30 @@ def _is_numbered(node: Node, rows: BucketRows) -> bool:
 def _is_division(node: Node) -> bool:
     """age / 10, which some engines cut to whole numbers and others do not: it has to be said."""
     plain = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, *ARITHMETIC)
-    return node.find(exp.Div) is not None and all(isinstance(part, plain) for part in node.walk())
+    return _cuts(node) and all(isinstance(part, plain) for part in node.walk())
+
+
+def _cuts(node: Node) -> bool:
+    """Whether something is divided by what is not written with a point, as in x / 10.0."""
+    below = [bare(part.expression) for part in node.find_all(exp.Div)]
+    return not all(isinstance(part, exp.Literal) and "." in part.name for part in below)
 
 
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 
 
+def _is_spelled(node: Node) -> bool:
+    """CAST(DATE_TRUNC('year', seen) AS TEXT): its groups are texts."""
+    return (
+        isinstance(node, exp.Cast)
+        and node.args["to"].this in TEXT_TYPES
+        and isinstance(bare(node.this), exp.DateTrunc | exp.Extract)
+    )
+
+
 def _grouping(node: Node, rows: BucketRows) -> Grouping:
-    if _is_numbered(bare(node), rows) and (found := _tabulated(bare(node), rows)) is not None:
+    spelled = _is_numbered(bare(node), rows) or _is_spelled(bare(node))
+    if spelled and (found := _tabulated(bare(node), rows)) is not None:
         return found
     node = _plainly(bare(node), rows)
     if isinstance(node, exp.Column):
@@ -183,6 +199,8 @@ def _grouping(node: Node, rows: BucketRows) -> Grouping:
         return _whole_steps(rows.read(node), node, rows)
     if isinstance(node, (*TEST_NODES, exp.Like)):
         return _condition(rows.read(node), rows)
+    if not _cuts(node) and node.find(exp.Column) is not None:
+        return _whole_steps(rows.read(node), node, rows)
     raise wrong(node, Reason.NO_GROUPS, f"no groups can be told from this; {WAYS}")
 
 
@@ -190,7 +208,9 @@ def _plainly(node: Node, rows: BucketRows) -> Node:
     """Without a cast that changes nothing; a function of declared texts as a table of them."""
     rewriter = Core(rows.schema)
     if isinstance(node, exp.Cast) and isinstance(bare(node.this), exp.DateTrunc | exp.Extract):
-        return bare(node.this)
+        if node.args["to"].this not in TEXT_TYPES:
+            return bare(node.this)
+        return node
     if isinstance(node, exp.Cast) and not rewriter.is_stepped(node):
         return bare(rewriter.read(node.copy()))
     return rewriter.read(node.copy()) if is_text_function(node) else node

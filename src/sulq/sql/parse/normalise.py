@@ -13,7 +13,15 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sulq.errors import Reason
-from sulq.sql.parse.grammar import HOUSE, SUNDAY_IS_ONE, WEEKS_FROM_SUNDAY, Node, wrong
+from sulq.sql.parse.calendar import QUOTE
+from sulq.sql.parse.grammar import (
+    HOUSE,
+    SUNDAY_IS_ONE,
+    WEEKS_FROM_SUNDAY,
+    DaysBetween,
+    Node,
+    wrong,
+)
 
 Rule = Callable[[Node, str], Node]
 
@@ -187,6 +195,11 @@ def _same(node: Node, dialect: str) -> Node:
         same = certain(exp.Or(this=exp.EQ(this=left, expression=right), expression=both))
     other = isinstance(node, exp.NullSafeNEQ)
     return exp.Paren(this=exp.Not(this=exp.Paren(this=same)) if other else same)
+
+
+def same_or_both_missing(left: Node, right: Node) -> Node:
+    """left IS NOT DISTINCT FROM right."""
+    return _same(exp.NullSafeEQ(this=left, expression=right), HOUSE)
 
 
 def _nvl2(node: Node, dialect: str) -> Node:
@@ -411,12 +424,45 @@ def _aliases_first(node: Node, dialect: str) -> None:
 def _select(node: Node, dialect: str) -> Node:
     _all_in_order(node)
     _aliases_first(node, dialect)
-    node.set("options", None)  # OPTION (MAXDOP 1): how an engine works, not what is asked
+    for how in ("options", "hint"):  # OPTION (MAXDOP 1): how an engine works, not what is asked
+        node.set(how, None)
+    sort = node.args.get("sort")  # Spark's SORT BY: the order of what is shown
+    if isinstance(sort, exp.Sort) and node.args.get("order") is None:
+        node.set("order", exp.Order(expressions=sort.expressions))
+        node.set("sort", None)
+    _ties(node)
     _windows(node, dialect)
     limit = node.args.get("limit")
     if isinstance(limit, exp.Limit):
         _limit(limit, dialect)
     return _distinct(node, dialect)
+
+
+def _ties(node: Node) -> None:
+    """TOP 10 WITH TIES ... ORDER BY n: QUALIFY RANK() OVER (ORDER BY n) <= 10."""
+    limit, order = node.args.get("limit"), node.args.get("order")
+    options = None if limit is None else limit.args.get("limit_options")
+    if options is None or not options.args.get("with_ties") or node.args.get("qualify"):
+        return
+    if order is None or options.args.get("percent"):
+        return
+    assert limit is not None  # noqa: S101
+    count = limit.args.get("expression") or limit.args.get("count")
+    named = {item.alias.casefold(): item.this for item in node.expressions if item.alias}
+    sorts = order.copy()
+    for column in list(sorts.find_all(exp.Column)):
+        meant = None if column.table else named.get(column.name.casefold())
+        if meant is not None:
+            column.replace(meant.copy())
+    for each in sorts.expressions:
+        at = each.this
+        if isinstance(at, exp.Literal) and at.name.isdigit():
+            if not 1 <= int(at.name) <= len(node.expressions):
+                return
+            each.set("this", node.expressions[int(at.name) - 1].unalias().copy())
+    ranked = exp.Window(this=exp.Rank(), order=sorts, over="OVER")
+    node.set("limit", None)
+    node.set("qualify", exp.Qualify(this=exp.LTE(this=ranked, expression=count.copy())))
 
 
 def _within_over(node: Node, dialect: str) -> Node:
@@ -486,7 +532,9 @@ def _any_value(node: Node, dialect: str) -> Node:
 
 def _fetch(node: Node, dialect: str) -> Node:
     options = node.args.get("limit_options")
-    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+    if options is not None and options.args.get("with_ties") and not options.args.get("percent"):
+        return node
+    if options is not None and options.args.get("percent"):
         raise wrong(
             node, Reason.WRONG_FORM, "FETCH takes a number of rows: FETCH FIRST 10 ROWS ONLY"
         )
@@ -506,6 +554,17 @@ def _limit(node: Node, dialect: str) -> Node:
 def _count(node: Node, dialect: str) -> Node:
     if node.this is None:
         node.set("this", exp.Star())
+    named = node.this.expressions if isinstance(node.this, exp.Distinct) else []
+    chosen_ = named[0] if len(named) == 1 else None
+    while isinstance(chosen_, exp.Paren):
+        chosen_ = chosen_.this
+    if isinstance(chosen_, exp.Case) and chosen_.args.get("this") is None:
+        branches, default = chosen_.args["ifs"], chosen_.args.get("default")
+        if len(branches) == 1 and (default is None or isinstance(default, exp.Null)):
+            distinct = exp.Distinct(expressions=[branches[0].args["true"]])
+            return exp.Filter(
+                this=exp.Count(this=distinct), expression=exp.Where(this=branches[0].this)
+            )
     return node
 
 
@@ -525,6 +584,8 @@ def _percentile(node: Node, dialect: str) -> Node:
 def _bracket(node: Node, dialect: str) -> Node:
     """APPROX_QUANTILES(x, 100)[OFFSET(50)] is the quantile at 50 / 100."""
     parts, inner = node.this, node.expressions[0] if len(node.expressions) == 1 else None
+    if isinstance(inner, exp.Slice) and isinstance(parts, exp.Column):
+        return _sliced(parts, inner) or node
     letter = dialect == "duckdb" and isinstance(parts, exp.Column) and _is_whole(inner)
     if letter and inner is not None:
         start = number(int(str(inner.this)) + 1)
@@ -542,6 +603,17 @@ def _bracket(node: Node, dialect: str) -> Node:
         return node
     share = f"{at / of:.12f}".rstrip("0").rstrip(".") or "0"
     return exp.Quantile(this=parts.this, quantile=exp.Literal(this=share, is_string=False))
+
+
+def _sliced(of: Node, between: Node) -> Node | None:
+    """DuckDB's city[1:3]: its first three letters."""
+    ends = [between.this, between.args.get("expression")]
+    if between.args.get("step") or not all(end is None or _is_whole(end) for end in ends):
+        return None
+    start, stop = (None if end is None else int(end.name) for end in ends)
+    first = max(start or 1, 1)
+    length = None if stop is None else number(max(stop - first + 1, 0))
+    return exp.Substring(this=of, start=number(first), length=length)
 
 
 def _is_whole(part: object) -> bool:
@@ -576,6 +648,11 @@ UNITS: dict[str, str] = {
     "week": "week",
     "weeks": "week",
     "isoweek": "week",
+    "iso_week": "week",
+    "week_iso": "week",
+    "weekiso": "week",
+    "isowk": "week",
+    "isoww": "week",
     "d": "day",
     "dd": "day",
     "day": "day",
@@ -621,6 +698,19 @@ def unit_of(node: object, dialect: str) -> str:
     return unit
 
 
+WEEKS = {"bigquery": "week0", "mysql": "week0", "tsql": "week1"}
+"""Where the number of a week is not that of ISO."""
+
+
+def week_of(node: object, unit: str, dialect: str) -> str:
+    """The week that EXTRACT names, as the dialect counts weeks."""
+    said = (node.name if isinstance(node, exp.Expr) else str(node)).casefold()
+    if unit.startswith("week(") and dialect == "bigquery":
+        return "week0" if unit == "week(sunday)" else unit
+    plain = unit == "week" and "iso" not in said and not isinstance(node, exp.WeekStart)
+    return WEEKS.get(dialect, unit) if plain else unit
+
+
 def part(unit: str, of: Node) -> Node:
     """EXTRACT(unit FROM of), the one spelling of a part of a day or time."""
     return exp.Extract(this=exp.Var(this=unit), expression=_plain_moment(of))
@@ -654,9 +744,27 @@ def _is_text(node: object) -> bool:
 
 
 def _extract(node: Node, dialect: str) -> Node:
+    ages = node.expression
+    if isinstance(ages, exp.Anonymous) and str(ages.this).upper() == "AGE":
+        later, earlier = ages.expressions
+        if unit_of(node.this, dialect) != "year":
+            raise wrong(node, Reason.WRONG_FORM, "of AGE(later, earlier) there are whole years")
+        return exp.TimestampDiff(
+            this=_plain_moment(later), expression=_plain_moment(earlier), unit=exp.Var(this="year")
+        )
     if isinstance(node.parent, exp.Extract) and node.arg_key == "this":
         return node
-    return part(unit_of(node.this, dialect), node.expression)
+    return part(week_of(node.this, unit_of(node.this, dialect), dialect), node.expression)
+
+
+def _week(node: Node, dialect: str) -> Node:
+    """WEEK(day): of the ISO year, but in MySQL, which counts Sundays unless a mode says else."""
+    mode = node.args.get("mode")
+    if mode is None or mode.name not in ("0", "3"):
+        if mode is not None:
+            raise wrong(node, Reason.WRONG_FORM, "WEEK goes with the modes 0 and 3 (ISO weeks)")
+        return part(week_of("week", "week", dialect), node.this)
+    return part("week" if mode.name == "3" else "week0", node.this)
 
 
 def _part(unit: str) -> Rule:
@@ -698,7 +806,18 @@ def _formatted(node: Node, dialect: str) -> Node:
     if not isinstance(form, exp.Literal):
         return node
     spelled = str(form.this).replace("strict", "")
+    if '"' in spelled:  # "Q" stands for itself; sqlglot took it for a quarter
+        pieces = spelled.split('"')
+        pieces[1::2] = [
+            QUOTE + _UNMAPPED.sub(lambda sign: _LETTERS.get(sign[0], sign[0]), each) + QUOTE
+            for each in pieces[1::2]
+        ]
+        spelled = "".join(pieces)
     return exp.TimeToStr(this=_plain_moment(of), format=text(spelled))
+
+
+_UNMAPPED = re.compile("%-?[A-Za-z]")
+_LETTERS = {"%q": "Q", "%w": "D", "%-d": "FMDD", "%d": "DD", "%m": "MM", "%Y": "YYYY", "%W": "WW"}
 
 
 def _day_name(form: str, short: str) -> Rule:
@@ -734,7 +853,34 @@ def _cast(node: Node, dialect: str) -> Node:
         plain = re.sub(r"(Z|\+00(:?00)?| UTC)$", "", str(node.this.this).strip())
         plain = _COMPACT.sub(r"\1-\2-\3\4", plain)
         return exp.Cast(this=text(plain), to=exp.DataType(this=exp.DType.TIMESTAMP))
+    size = length_of(to)
+    if size is None and to.this in SINGLE and dialect in ONE_LETTER and not to.expressions:
+        size = 1
+    if size is not None:
+        all_of = exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.TEXT))
+        return exp.Left(this=all_of, expression=number(size))
     return node if type(node) is exp.Cast else exp.Cast(this=node.this, to=to)
+
+
+SINGLE = (exp.DType.CHAR, exp.DType.NCHAR)
+ONE_LETTER = (HOUSE, "snowflake")
+"""Where CHAR without a length keeps one letter."""
+
+
+def _to_number(node: Node, dialect: str) -> Node:
+    """TO_DECIMAL(x, 12, 2), TRY_TO_NUMBER(x): a cast; without digits of whole numbers."""
+    if node.args.get("format") is not None:
+        return node
+    digits = node.args.get("scale")
+    if digits is None or str(digits) == "0":
+        return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.BIGINT))
+    kept = [exp.DataTypeParam(this=number(38)), exp.DataTypeParam(this=digits)]
+    return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.DECIMAL, expressions=kept))
+
+
+def _to_text(node: Node, dialect: str) -> Node:
+    """STRING(x)."""
+    return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.TEXT))
 
 
 def _to_char(node: Node, dialect: str) -> Node:
@@ -759,9 +905,36 @@ CHAR_FORMATS = (
 )
 
 
+STYLES = {
+    "23": "%Y-%m-%d", "120": "%Y-%m-%d", "121": "%Y-%m-%d", "126": "%Y-%m-%d",
+    "101": "%m/%d/%Y", "102": "%Y.%m.%d", "103": "%d/%m/%Y", "104": "%d.%m.%Y",
+    "105": "%d-%m-%Y", "110": "%m-%d-%Y", "111": "%Y/%m/%d", "112": "%Y%m%d",
+}  # fmt: skip
+"""How T-SQL's CONVERT writes a day."""
+LETTERS = (exp.DType.VARCHAR, exp.DType.CHAR, exp.DType.NVARCHAR, exp.DType.NCHAR)
+
+
 def _converted(node: Node, dialect: str) -> Node:
-    """CONVERT(date, x)."""
-    return exp.Cast(this=node.expression, to=node.this)
+    """CONVERT(date, x); CONVERT(char(7), x, 120) is the first letters of a day written so."""
+    style, to = node.args.get("style"), node.this
+    if style is None or to.this not in LETTERS:
+        return _cast(exp.Cast(this=node.expression, to=to), dialect)
+    form = STYLES.get(style.name)
+    if form is None:
+        known = ", ".join(sorted(STYLES))
+        raise wrong(node, Reason.WRONG_FORM, f"the style of CONVERT is one of {known}")
+    spelled = exp.TimeToStr(this=_plain_moment(node.expression), format=text(form))
+    size = length_of(to)
+    if size is None or size >= 10:
+        return spelled
+    return exp.Left(this=spelled, expression=number(size))
+
+
+def length_of(to: Node) -> int | None:
+    """How many letters CAST(x AS varchar(4)) keeps; None of all."""
+    given = to.expressions[0].this if to.expressions else None
+    known = to.this in LETTERS and isinstance(given, exp.Literal) and given.name.isdigit()
+    return int(given.name) if known and given is not None else None
 
 
 def _date_of_parts(node: Node, dialect: str) -> Node:
@@ -778,6 +951,9 @@ def _shifted(sign: int) -> Rule:
 
     def rule(node: Node, dialect: str) -> Node:
         amount, unit = node.args.get("expression"), node.args.get("unit")
+        start = _start_of_unit(node, dialect) if sign > 0 else None
+        if start is not None:
+            return start
         by = amount
         if not isinstance(amount, exp.Interval):
             said = exp.Var(this=unit_of(unit if unit is not None else "day", dialect))
@@ -788,26 +964,78 @@ def _shifted(sign: int) -> Rule:
     return rule
 
 
+def _start_of_unit(node: Node, dialect: str) -> Node | None:
+    """DATEADD(month, DATEDIFF(month, 0, day), 0): T-SQL's way to the start of a month."""
+    since, unit = node.args.get("expression"), unit_of(node.args.get("unit") or "day", dialect)
+    origin = node.this
+    zero = isinstance(origin, exp.Literal) and str(origin.this) in ("0", "1900-01-01", "19000101")
+    if isinstance(origin, exp.Cast) and isinstance(origin.this, exp.Literal):
+        zero = str(origin.this.this).startswith("1900-01-01")
+    while isinstance(since, exp.Paren):
+        since = since.this
+    if not zero or not isinstance(since, exp.DateDiff) or unit not in BORDERS:
+        return None
+    first = since.expression
+    while isinstance(first, exp.Cast | exp.Paren):
+        first = first.this
+    same = unit_of(since.args.get("unit") or "day", dialect) == unit
+    if not same or str(first.this) not in ("0", "1900-01-01", "1900-01-01 00:00:00"):
+        return None
+    return truncation(_plain_moment(since.this), unit)
+
+
+BORDERS = ("year", "quarter", "month", "day")
+
+
 def _add_months(node: Node, dialect: str) -> Node:
     by = exp.Interval(this=node.expression, unit=exp.Var(this="month"))
     return exp.Paren(this=exp.Add(this=node.this, expression=by))
 
 
-def _between_days(node: Node, dialect: str) -> Node:
-    """DATEDIFF(day, a, b) is b - a; other units count borders and stay refused."""
-    later, earlier, unit = node.this, node.args.get("expression"), node.args.get("unit")
-    if (
-        isinstance(later, exp.Column)
-        and UNITS.get(later.name.casefold()) == "day"
-        and isinstance(unit, exp.Expr)
-        and isinstance(earlier, exp.Expr)
-    ):  # DATEDIFF(day, a, b) where the words came in another order
-        later, unit = exp.Column(this=exp.Identifier(this=unit.name, quoted=False)), None
-    if unit is not None and unit_of(unit, dialect) != "day":
+def _interval(node: Node, dialect: str) -> Node:
+    """MySQL's INTERVAL(x, 40, 60): how many of the numbers are not above x."""
+    listed = node.this.expressions if isinstance(node.this, exp.Tuple) else []
+    if node.args.get("unit") is not None or len(listed) < 2:
         return node
+    of, *edges = listed
+    tests = [
+        exp.If(this=exp.LT(this=of.copy(), expression=edge), true=number(at))
+        for at, edge in enumerate(edges)
+    ]
+    none = exp.If(this=missing(of.copy()), true=number(-1))
+    return exp.Case(ifs=[none, *tests], default=number(len(edges)))
+
+
+def _between_days(node: Node, dialect: str) -> Node:
+    """DATEDIFF(day, a, b) is b - a; other units count borders, or whole units that have passed."""
+    later, earlier, unit = node.this, node.args.get("expression"), node.args.get("unit")
+    first = UNITS.get(later.name.casefold()) if isinstance(later, exp.Column | exp.Literal) else ""
+    if first and isinstance(unit, exp.Expr) and isinstance(earlier, exp.Expr):
+        # DATEDIFF(day, a, b) where the words came in another order
+        later = unit
+        if isinstance(unit, exp.Var | exp.Identifier):
+            later = exp.Column(this=exp.Identifier(this=unit.name, quoted=False))
+        unit = exp.Var(this=first)
     if not isinstance(earlier, exp.Expr):
         return node
-    return exp.Paren(this=exp.Sub(this=_plain_moment(later), expression=_plain_moment(earlier)))
+    whole = isinstance(node, exp.TimestampDiff) and dialect != "snowflake"
+    named = "day" if unit is None else unit_of(unit, dialect)
+    if named == "day":
+        days = DaysBetween(
+            this=_plain_moment(later), expression=_plain_moment(earlier), whole=whole
+        )
+        return exp.Paren(this=days)
+    if named == "week" and dialect in WEEKS_FROM_SUNDAY and not whole:
+        unit = exp.Var(this="week(sunday)")
+    whole = whole or (named == "week" and dialect == "duckdb")  # which counts seven days each
+    kind = exp.TimestampDiff if whole else exp.DateDiff
+    return kind(
+        this=_plain_moment(later),
+        expression=_plain_moment(earlier),
+        unit=exp.Var(this=named)
+        if unit is None or not isinstance(unit, exp.Var) or "(" not in unit.name
+        else unit,
+    )
 
 
 # --- functions that sqlglot does not know by name -----------------------------------------------
@@ -822,12 +1050,30 @@ def _plus_one(of: Node) -> Node:
     return exp.Paren(this=exp.Add(this=of, expression=number(1)))
 
 
+def _place_among(of: Node, listed: list[Node]) -> Node:
+    """FIELD(x, 'a', 'b'): the place of x among them, 0 where it is none of them."""
+    tests = [
+        exp.If(this=exp.EQ(this=of.copy(), expression=each), true=number(at))
+        for at, each in enumerate(listed, 1)
+    ]
+    return exp.Case(ifs=tests, default=number(0))
+
+
+def _year_week(given: list[Node], dialect: str) -> Node:
+    """YEARWEEK(day, 3): the ISO year and week, 202401."""
+    if given[1].name not in ("1", "3"):
+        raise wrong(given[0], Reason.WRONG_FORM, "YEARWEEK goes with the mode 3, of ISO weeks")
+    year, week = (part(unit, given[0].copy()) for unit in ("isoyear", "week"))
+    return exp.Paren(this=exp.Add(this=exp.Mul(this=year, expression=number(100)), expression=week))
+
+
 def _quantile_of(given: list[Node], dialect: str) -> Node:
     return exp.Quantile(this=given[0], quantile=given[1])
 
 
 def _named_part(given: list[Node], dialect: str) -> Node:
-    return part(unit_of(given[0], dialect), given[1])
+    unit = exp.Var(this=unit_of(given[0], dialect))
+    return _extract(exp.Extract(this=unit, expression=given[1]), dialect)
 
 
 def _formatted_by(given: list[Node], dialect: str) -> Node:
@@ -901,7 +1147,22 @@ FUNCTIONS: dict[tuple[str, int], Callable[[list[Node], str], Node]] = {
         ),
         _quantile_of,
     ),
-    **dict.fromkeys([("DATEPART", 2), ("DATE_PART", 2)], _named_part),
+    **dict.fromkeys([("DATEPART", 2), ("DATE_PART", 2), ("DATE_EXTRACT", 2)], _named_part),
+    ("EVERY", 1): lambda given, dialect: _any_true(exp.LogicalAnd(this=given[0]), dialect),
+    **{
+        ("FIELD", count): lambda given, _: _place_among(given[0], given[1:])
+        for count in range(2, 40)
+    },
+    ("YEARWEEK", 2): lambda given, dialect: _year_week(given, dialect),
+    ("AGE", 1): lambda given, _: exp.Anonymous(
+        this="AGE", expressions=[exp.CurrentDate(), given[0]]
+    ),
+    **dict.fromkeys(
+        [("DATESUB", 3), ("DATE_SUB", 3)],
+        lambda given, dialect: exp.TimestampDiff(
+            this=given[2], expression=given[1], unit=exp.Var(this=unit_of(given[0], dialect))
+        ),
+    ),
     ("WEEKDAY", 1): lambda given, dialect: part(
         "dow" if dialect == "duckdb" else "monday0", given[0]
     ),
@@ -942,7 +1203,7 @@ RULES: dict[type[Node], Rule] = {
     exp.Year: _part("year"),
     exp.Quarter: _part("quarter"),
     exp.Month: _part("month"),
-    exp.Week: _part("week"),
+    exp.Week: _week,
     exp.WeekOfYear: _part("week"),
     exp.Day: _part("day"),
     exp.DayOfMonth: _part("day"),
@@ -967,6 +1228,10 @@ RULES: dict[type[Node], Rule] = {
     exp.TryCast: _cast,
     exp.Cast: _cast,
     exp.ToChar: _to_char,
+    exp.ToNumber: _to_number,
+    exp.String: _to_text,
+    exp.Interval: _interval,
+    exp.Hll: _approx_distinct,
     exp.Convert: _converted,
     exp.DateFromParts: _date_of_parts,
     exp.DateAdd: _shifted(1),
@@ -978,6 +1243,7 @@ RULES: dict[type[Node], Rule] = {
     exp.TimestampSub: _shifted(-1),
     exp.AddMonths: _add_months,
     exp.DateDiff: _between_days,
+    exp.DatetimeDiff: _between_days,
     exp.TimestampDiff: _between_days,
     exp.Anonymous: _function,
     exp.Nvl2: _nvl2,

@@ -35,6 +35,7 @@ from sulq.sql.parse.grammar import (
     DIFFERENCES,
     STRUCTURE,
     TESTS,
+    DaysBetween,
     Node,
     check_options,
     located,
@@ -91,7 +92,8 @@ KINDS: dict[type[Node], str] = {
     exp.Max: "max",
 }
 SIGNS: dict[type[Node], str] = {
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.SafeDivide: "/", exp.EQ: "=",
+    DaysBetween: "-", exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/",
+    exp.SafeDivide: "/", exp.EQ: "=",
     exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.And: "and",
     exp.Or: "or",
 }  # fmt: skip
@@ -209,6 +211,8 @@ class Calculations:
 
         if is_constant(node):
             return ConstantOutput(value_of(node))  # type: ignore[arg-type]
+        if kind is DaysBetween:
+            return self._days_between(node, part(), part("expression"))
         if kind in SIGNS:
             return self._made(SIGNS[kind], (part(), part("expression")), node)
         if kind in FUNCTIONS:
@@ -249,6 +253,13 @@ class Calculations:
         }:
             parts = tuple(_as_moment(part, node) for part in parts)
         return checked(operator, parts, self.groups, node)
+
+    def _days_between(self, node: Node, *parts: Output) -> Output:
+        """Days between two noisy days or times; times are in seconds."""
+        between = self._made("-", parts, node)
+        if all(kind_of(part, self.groups) != "datetime" for part in parts):
+            return between
+        return self._made("/", (between, ConstantOutput(86_400)), node)
 
     def _digits(self, node: Node) -> ConstantOutput:
         given = node.args.get("decimals")

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from sulq.errors import Reason
-from sulq.kernel.schema.columns import Category, Schema
 from sulq.sql.parse.declared import bare, shape
 from sulq.sql.parse.grammar import AGGREGATES, Node, check_options, refused, wrong
 from sulq.sql.parse.outputs import Calculations
@@ -392,13 +391,14 @@ def expanded(tree: Node, columns: Sequence[Named]) -> list[Node]:
             found.append(item)
             continue
         check_options(star)
+        without = {each.name.casefold() for each in star.args.get("except_") or ()}
         found += [
             exp.Column(
                 this=exp.Identifier(this=each.name, quoted=True),
                 table=exp.Identifier(this=each.table) if each.table else None,
             )
             for each in columns
-            if table in ("", each.table)
+            if table in ("", each.table) and each.name.casefold() not in without
         ]
     return found
 
@@ -487,71 +487,3 @@ def _is_total(inner: Node, outer: Node) -> bool:
     return start.this.name.casefold() == own.this.name.casefold() and isinstance(
         value, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max
     )
-
-
-def values_apart(tree: Node, schema: Schema) -> Node:
-    """COUNT(DISTINCT city) beside other aggregates, without groups: a SELECT of its own."""
-    if len(tree.expressions) < 2 or tree.args.get("group") is not None:
-        return tree
-    for item in tree.expressions:
-        for value in list(item.find_all(exp.Count)):
-            named = value.this.expressions if isinstance(value.this, exp.Distinct) else []
-            own = (
-                value.find_ancestor(exp.Select) is tree and value.find_ancestor(exp.Filter) is None
-            )
-            plain = len(named) == 1 and isinstance(named[0], exp.Column)
-            if not own or not plain or not _is_countable(named[0].name, schema):
-                continue
-            inner = exp.Select(expressions=[value.copy()])
-            for place in ("from_", "joins", "where"):
-                given = tree.args.get(place)
-                if given:
-                    same = [x.copy() for x in given] if isinstance(given, list) else given.copy()
-                    inner.set(place, same)
-            value.replace(exp.Subquery(this=inner))
-    return tree
-
-
-def counted_values(tree: Node, schema: Schema) -> Node:
-    """COUNT(DISTINCT city), alone: the groups of city that surely hold a row."""
-    item = tree.expressions[0] if len(tree.expressions) == 1 else None
-    value = item.this if isinstance(item, exp.Alias) else item
-    if not isinstance(value, exp.Count) or not isinstance(value.this, exp.Distinct):
-        return tree
-    named = value.this.expressions
-    if (
-        len(named) != 1
-        or not isinstance(named[0], exp.Column)
-        or tree.args.get("group") is not None
-    ):
-        return tree
-    if not _is_countable(named[0].name, schema) or tree.args.get("having") is not None:
-        return tree
-    column, inner = named[0], tree.copy()
-    for place in ("order", "limit", "offset"):
-        inner.set(place, None)
-    inner.set("expressions", [aliased(exp.Count(this=exp.Star()), COUNTED)])
-    inner.set("group", exp.Group(expressions=[column.copy()]))
-    there = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
-    inner.set("having", exp.Having(this=there))
-    counted = exp.ApproxDistinct(this=exp.Column(this=exp.Identifier(this=COUNTED, quoted=True)))
-    source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.Identifier(this=COUNTED)))
-    label = item.alias if isinstance(item, exp.Alias) else "count"
-    made = exp.Select(expressions=[aliased(counted, label)], from_=exp.From(this=source))
-    for place in ("limit", "offset"):
-        made.set(place, tree.args.get(place))
-    return made
-
-
-COUNTED = "counted"
-
-
-def aliased(node: Node, label: str) -> Node:
-    return exp.Alias(this=node, alias=exp.Identifier(this=label, quoted=True))
-
-
-def _is_countable(name: str, schema: Schema) -> bool:
-    """Whether all values of a column are public: not persons, and not open text."""
-    found = next((c for c in schema.columns if c.name.casefold() == name.casefold()), None)
-    is_open = isinstance(found, Category) and found.values is None
-    return found is not None and not is_open and name.casefold() != schema.unit.casefold()

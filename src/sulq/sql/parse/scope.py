@@ -14,10 +14,12 @@ from typing import Any, TypeAlias
 from sqlglot import exp
 
 from sulq.errors import InvalidQuery, Reason
-from sulq.kernel.query.expressions import MOST_NODES, Literal, as_expression
+from sulq.kernel.query.expressions import Literal, as_expression
 from sulq.kernel.schema.columns import Category, Flag, Schema
 from sulq.sql.parse.grammar import Node, check_options, outside, refused, wrong
 
+MOST_PARTS = 5_000
+"""Of a statement once names are filled in."""
 LIKE_THIS = "lookups={'regions': {'key': ['Oslo', 'Paris'], 'name': ['North', 'South']}}"
 
 
@@ -184,11 +186,46 @@ def scope_of(select: Node, tables: KnownTables) -> Scope:
     scope = _source(start.this, tables)
     for join in select.args.get("joins") or ():
         scope = _joined(scope, join, tables)
+    fill_aliases(select, lambda column: find(column, scope) is not None)
     where = select.args.get("where")
     if where is not None:
         check_options(where)
         scope = replace(scope, rows=(*scope.rows, resolved(where.this, scope)))
     return scope
+
+
+def fill_aliases(select: Node, known: Callable[[exp.Column], bool]) -> None:
+    """Columns of the SELECT list that are named further right, or in WHERE, filled in there.
+
+    A column of the table goes before an alias of the same name.
+    """
+    made: dict[str, Node] = {}
+    size = 0
+    where = select.args.get("where")
+    for item in [*select.expressions, *([] if where is None else [where])]:
+        for column in list(item.find_all(exp.Column)) if made else ():
+            meaning = None if column.table else made.get(column.name.casefold())
+            if meaning is None or column.find_ancestor(exp.Select) is not select or known(column):
+                continue
+            if item is where and _is_of_groups(meaning):
+                continue
+            size += sum(1 for _ in meaning.walk())
+            if size > MOST_PARTS:
+                raise _too_many_parts()
+            column.replace(exp.Paren(this=meaning.copy()))
+        if isinstance(item, exp.Alias):
+            made.setdefault(item.alias.casefold(), item.this)
+
+
+def _is_of_groups(node: Node) -> bool:
+    return node.find(exp.AggFunc, exp.Window, exp.Query) is not None
+
+
+def _too_many_parts() -> InvalidQuery:
+    return InvalidQuery(
+        f"a statement may have {MOST_PARTS} parts once names are filled in",
+        reason=Reason.TOO_LARGE,
+    )
 
 
 def _with_ctes(select: Node, tables: KnownTables) -> KnownTables:
@@ -265,13 +302,18 @@ def _inner(select: Node, alias: str, tables: KnownTables) -> Scope:
 
 
 def _item(item: Node, scope: Scope) -> list[tuple[str, Definition]]:
-    if isinstance(item, exp.Star):
-        check_options(item)
-        return [pair for source in scope.sources for pair in source.columns.items()]
-    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-        check_options(item.this)
-        wanted = item.table.casefold()
-        return [p for s in scope.sources if s.name == wanted for p in s.columns.items()]
+    star = item.this if isinstance(item, exp.Column) else item
+    if isinstance(star, exp.Star):
+        check_options(star)
+        wanted = item.table.casefold() if isinstance(item, exp.Column) else ""
+        without = {each.name.casefold() for each in star.args.get("except_") or ()}
+        return [
+            pair
+            for source in scope.sources
+            if wanted in ("", source.name)
+            for pair in source.columns.items()
+            if pair[0] not in without
+        ]
     if next(item.find_all(exp.AggFunc, exp.Window), None) is not None:
         raise wrong(item, Reason.AGGREGATE, f"an aggregate inside: {ROWS_ONLY}; aggregate outside")
     name, value = item.alias_or_name, item
@@ -437,11 +479,8 @@ def resolved(node: Node, scope: Scope) -> Node:
             continue
         meaning = meaning.copy()
         size += sum(1 for _ in meaning.walk())
-        if size > MOST_NODES:
-            raise InvalidQuery(
-                f"a statement may have {MOST_NODES} parts once names are filled in",
-                reason=Reason.TOO_LARGE,
-            )
+        if size > MOST_PARTS:
+            raise _too_many_parts()
         if column is node:
             return meaning
         column.replace(exp.Paren(this=meaning))

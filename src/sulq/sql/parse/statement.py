@@ -17,6 +17,7 @@ from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.study import EventSchema, Study
 from sulq.sql.parse.constants import Params, filled, folded, marked
 from sulq.sql.parse.declared import bare, is_constant, plain_row, shape, value_of
+from sulq.sql.parse.distinct import counted_values, values_apart
 from sulq.sql.parse.grammar import (
     Node,
     check_options,
@@ -32,12 +33,12 @@ from sulq.sql.parse.group_by import BucketRows, read_grouping
 from sulq.sql.parse.locate import blamed_rows, closed
 from sulq.sql.parse.normalise import normalised
 from sulq.sql.parse.outputs import KINDS, Calculations, Reader
+from sulq.sql.parse.pivot import without_pivots
 from sulq.sql.parse.released import (
     AroundReleased,
     Ctes,
     Named,
     columns_of,
-    counted_values,
     expanded,
     grouped_by,
     is_released,
@@ -46,9 +47,8 @@ from sulq.sql.parse.released import (
     shares_of_totals,
     sources_of,
     stacked,
-    values_apart,
 )
-from sulq.sql.parse.scope import KnownTables, find, resolved, scope_of
+from sulq.sql.parse.scope import KnownTables, fill_aliases, find, resolved, scope_of
 from sulq.sql.parse.select import (
     Grouping,
     Inner,
@@ -160,7 +160,10 @@ def _read(
     known: SubqueryValues,
 ) -> Select:
     envelope = opened(text, dialect, lambda tokens: marked(tokens, params))
-    tree = normalised(filled(envelope.tree, params), dialect)
+    tree = filled(envelope.tree, params)
+    if tree.find(exp.Pivot) is not None:
+        tree = without_pivots(tree, tables.schema)
+    tree = normalised(tree, dialect)
     tree, dated = folded(tree, today)
     if isinstance(tables.schema, Study | EventSchema):
         rewriter = StudyRewriter(tables.schema)
@@ -369,7 +372,9 @@ class _Statement:
         around = AroundReleased(
             columns=columns, inner=lambda inner: self.read(inner, ctes), may_be_missing=missing
         )
-        raw = _raw_items(tree, expanded(tree, columns))
+        tree.set("expressions", expanded(tree, columns))
+        fill_aliases(tree, lambda column: around.find(column) is not None)
+        raw = _raw_items(tree, tree.expressions)
         keys = grouped_by(tree, around, raw)
         where = None if tree.args.get("where") is None else _test(tree, "where", around)
         reader = around if keys is None else replace(around, keys=keys)

@@ -18,8 +18,8 @@ from sqlglot import exp
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import Expression, Literal, as_expression, operation
 
-MOST_STEPS = 800
-"""Edges of one function; each takes some five parts of the at most 5,000 of an expression."""
+MOST_STEPS = 4_096
+"""Edges of one function; each takes some five parts of the at most 25,000 of an expression."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,10 +37,10 @@ from sulq.sql.parse.calendar import (
     truncated,
 )
 from sulq.sql.parse.constants import after, interval_of
-from sulq.sql.parse.grammar import Node, spoken, wrong
+from sulq.sql.parse.grammar import DaysBetween, Node, spoken, wrong
 from sulq.sql.parse.normalise import TIMES, unit_of
 from sulq.sql.parse.scope import constant
-from sulq.sql.parse.step_functions import MOST_STEPS, StepFunction, ready
+from sulq.sql.parse.step_functions import StepFunction, ready
 
 Value: TypeAlias = Any
 """None, a truth value, a whole number, a fraction, a text, a day or a time."""
@@ -50,6 +50,8 @@ MOST_PLACES = 10_000
 """Values of a column at which a function is worked out."""
 MOST_PAIRS = 800
 """Values of several declared columns together."""
+MOST_CELLS = 1_024
+"""Cells of a column without a step, over which a function is taken to be constant."""
 FINEST = 40
 """A column without a step is halved so often at most."""
 DAY = datetime.timedelta(days=1)
@@ -252,7 +254,9 @@ def _holds_still(column: Node, top: Node) -> str | None:
                 return "day"
             case exp.Cast() if at.args["to"].this == exp.DType.DATE:
                 return "day"
-            case exp.DateDiff() | exp.TimestampDiff():
+            case exp.DateDiff() | exp.TimestampDiff() | DaysBetween():
+                if isinstance(at, exp.TimestampDiff) or at.args.get("whole"):
+                    return None  # whole units since a time change within an hour
                 unit = unit_of(at.args.get("unit") or "day", "")
                 return "hour" if unit == "hour" else None if unit in ("minute", "second") else "day"
     return None
@@ -276,7 +280,7 @@ def _by_halves(
     """
     if low >= high:
         return None
-    _spend(node, 2 * MOST_STEPS)
+    _spend(node, 2 * MOST_CELLS)
     name, ends = column.name, {}
     least = (high - low) / 2**FINEST
 
@@ -319,7 +323,7 @@ def _halved(
     waiting = [(-_gap(at(a), at(b)), a, b) for a, b in itertools.pairwise(cuts)]
     heapq.heapify(waiting)
     done: list[tuple[Fraction, Fraction]] = []
-    while waiting and len(waiting) + len(done) < MOST_STEPS - 1:
+    while waiting and len(waiting) + len(done) < MOST_CELLS - 1:
         size, a, b = heapq.heappop(waiting)
         if not size or b - a <= least:
             done.append((a, b))
@@ -655,6 +659,8 @@ def _between_moments(node: Node, part: Part) -> Value:
     if later is None or earlier is None:
         return None
     unit = unit_of(node.args.get("unit") or "day", "")
+    if isinstance(node, DaysBetween) and node.args.get("whole"):
+        return math.trunc((_moment(later) - _moment(earlier)) / DAY)
     first, last = (_moment(each) for each in (earlier, later))
     months = {"year": 12, "quarter": 3, "month": 1}.get(unit)
     if isinstance(node, exp.TimestampDiff) and months:  # MySQL counts whole units that passed
@@ -767,6 +773,7 @@ WORK: dict[type[Node], Work] = {
     exp.StrToDate: _to_date,
     exp.DateDiff: _between_moments,
     exp.TimestampDiff: _between_moments,
+    DaysBetween: _between_moments,
     exp.MonthsBetween: _months_between,
     exp.DateBin: _bin,
     exp.Elt: _nth,
@@ -789,6 +796,9 @@ CONDITIONS = (
     exp.Between,
     exp.Is,
     exp.Like,
+    exp.And,
+    exp.Or,
+    exp.Not,
     *texts.ALWAYS_A_TEST,
 )
 
