@@ -49,7 +49,7 @@ transports.create_ssl_context = lambda **words: _context(  # type: ignore[attr-d
 # verdict about how long the drawing of an example took.
 SLOW = [HealthCheck.too_slow]
 settings.register_profile(
-    "gate", max_examples=40, derandomize=True, deadline=None, suppress_health_check=SLOW
+    "gate", max_examples=25, derandomize=True, deadline=None, suppress_health_check=SLOW
 )
 settings.register_profile(
     "explore", max_examples=500, deadline=None, print_blob=True, suppress_health_check=SLOW

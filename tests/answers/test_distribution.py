@@ -295,6 +295,7 @@ def test_bars_hold_as_often_as_they_say(shape: str) -> None:
         assert hits["below 20"] <= times - least_hits(times, 0.05 * 0.7)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("settled")
 def test_the_tree_beats_a_flat_histogram_and_meets_its_forecast() -> None:
     """The standard error that is quoted is the one that is seen, and half a histogram's."""

@@ -80,6 +80,7 @@ def test_fieller_holds_when_the_count_is_near_its_noise() -> None:
     assert share >= 0.95 - slack(0.95)
 
 
+@pytest.mark.slow
 def test_variance_interval_holds() -> None:
     # 4,000 rows, half at 20 and half at 60: mean 40, variance 400
     bound = bind(variance("x", where=col("f")), SCHEMA)

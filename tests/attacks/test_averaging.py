@@ -68,6 +68,7 @@ def test_disguises_use_the_whole_promise(promise: Promise) -> None:
             assert near(found, found.bound)
 
 
+@pytest.mark.slow
 def test_fresh_noise_for_nothing_averages_out() -> None:
     """Reference 0.855 at 400 repeats with noise 10; the law says Phi(1) = 0.841."""
     with sandbox(TENTH, 1000) as target:

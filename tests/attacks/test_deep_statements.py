@@ -91,6 +91,7 @@ def test_nothing_that_is_nested_ends_the_process(number: int) -> None:
     assert survived(0, number)
 
 
+@pytest.mark.slow
 def test_both_ends_are_reached() -> None:
     """Some of these are read and some are refused: else the test shows nothing."""
     found = outcomes(0, 120)

@@ -39,6 +39,7 @@ def test_the_database_shows_the_same_on_neighbours(promise: Promise) -> None:
     assert not bits.broken
 
 
+@pytest.mark.slow
 def test_the_battery_has_answers_refusals_and_errors() -> None:
     seen = observed(honest(PROMISE).publish(honest(PROMISE).secrets(1, 64)), battery())
     assert len(battery()) >= 60

@@ -43,6 +43,7 @@ def test_exact_means_tell_members() -> None:
         assert membership(broken(target, 0)).reached >= 0.96
 
 
+@pytest.mark.slow
 def test_noise_hides_members_at_its_law() -> None:
     with sandbox(Promise(1, "1e-6", 500), 2000) as target:
         found = membership(broken(target, 30))

@@ -62,6 +62,7 @@ def test_the_table_of_box_least_squares() -> None:
     assert said["sqrt_n"] == chart.threshold and len(said["points"]) == 8
 
 
+@pytest.mark.slow
 def test_the_row_of_the_linear_program() -> None:
     with sandbox(Promise(1, "1e-6", 300), 300) as target:
         sigmas = [float(sigma) for sigma in LINEAR_REFERENCE]
@@ -147,6 +148,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         fitted(ones, np.ones(2), SQUARES)
 
 
+@pytest.mark.slow
 def test_covariances_without_noise_give_the_column_away_and_the_promise_does_not() -> None:
     """Huth et al. 2023: as many known columns as rows, robust to noise that is drawn each time."""
     with sandbox(OPEN, 120) as target:

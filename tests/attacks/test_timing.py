@@ -23,6 +23,7 @@ def test_a_spinning_predicate_is_caught() -> None:
     assert finding.broken
 
 
+@pytest.mark.slow
 def test_a_steady_oracle_is_not() -> None:
     finding = spinning(broken(Textbook, PROMISE), pairs=3, asks=10, clock=WATCH)
     assert finding.reached == 0.5

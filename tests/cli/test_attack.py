@@ -187,6 +187,7 @@ def test_the_picture_shows_the_curve_the_dots_and_the_table(sulq, planted):
     assert drawn.count('aria-roledescription="point"') == len(SIGMAS) + 1  # and this table
 
 
+@pytest.mark.slow
 def test_a_refusal_leaves_the_picture_without_the_table(sulq, planted, monkeypatch):
     monkeypatch.setattr(
         "sulq.attacks.reconstruction.reconstruction", lambda *_, **__: stopped(None)

@@ -25,6 +25,7 @@ def crowd(sulq):
     return sulq
 
 
+@pytest.mark.slow
 def test_a_tree_is_printed_and_drawn_and_paid_for(crowd):
     told = crowd(
         "learn", "tree", "people", *COLUMNS, "--label", "smoker", "--depth", "1", "--credits", "10"

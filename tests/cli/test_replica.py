@@ -30,6 +30,7 @@ def ledger():
         yield server.url(user="postgres") + "&ledger=people"
 
 
+@pytest.mark.slow
 def test_a_second_machine_joins_and_both_spend_one_budget(sulq, ledger, tmp_path, monkeypatch):
     Path("sulq.toml").write_text(POLICY.replace("people.ledger", ledger), "utf-8")
 

@@ -106,6 +106,7 @@ def test_grown_persons_are_called_persons(sulq):
     assert [line.split()[0] for line in shown if line.endswith(", public")] == ["persons"]
 
 
+@pytest.mark.slow
 def test_a_private_number_of_rows_is_not_kept(sulq):
     private = POLICY.replace("queries = 20", 'queries = 20, neighbours = "add-remove"')
     Path("sulq.toml").write_text(private, "utf-8")

@@ -64,6 +64,7 @@ def test_receipts_are_appended(sulq):
     assert len(Path("r.jsonl").read_text("utf-8").splitlines()) == 1
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -43,6 +43,7 @@ def points(state_directory: Path) -> Iterator[Far]:
         yield found
 
 
+@pytest.mark.slow
 def test_learners(points: Far) -> None:
     remote = points.remote("points", "analyst")
     left = remote.remaining

@@ -216,6 +216,7 @@ def test_r_spends_nothing_unless_it_is_told_so(library, there):
     assert before - there.databases["people"].left_for("analyst") == Fraction(3)
 
 
+@pytest.mark.slow
 def test_receipts_verify_in_r_and_changed_ones_do_not(library, there):
     said = run(
         library,

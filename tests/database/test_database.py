@@ -142,6 +142,7 @@ def test_csv_is_read_like_parquet(tmp_path: Path) -> None:
     db.close()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace", "binomial", "huber"])
 def test_every_noise_law_answers_counts(noise: str) -> None:
     delta = 0 if noise == "laplace" else "1e-6"

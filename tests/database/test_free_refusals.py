@@ -166,6 +166,7 @@ def test_questions_at_the_limit_run_or_are_refused_free(wide: object) -> None:
         assert db.remaining == 100
 
 
+@pytest.mark.slow
 def test_the_widest_questions_that_bind_run() -> None:
     db = publish()
     db.ask(total(sum((col("age") + i for i in range(250)), col("age"))))

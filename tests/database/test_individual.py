@@ -123,6 +123,7 @@ def loss(one, other):
     return total_loss
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     st.lists(ROWS, min_size=2, max_size=4),

@@ -168,6 +168,7 @@ def test_sparse_bernoulli_is_refused():
     assert found.reached <= 1e-6
 
 
+@pytest.mark.slow
 def test_a_batch_of_many_sorts_on_a_large_table_is_certified_within_seconds():
     """Each row leaves one column open: least chances of several columns are not multiplied.
 

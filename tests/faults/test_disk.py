@@ -110,6 +110,7 @@ def test_a_full_disk_or_failed_sync_releases_nothing_uncharged(
     assert any(len(run.released) < ASKS for run in runs)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("loss", [1.0, 0.5])
 def test_a_power_cut_loses_nothing_that_was_released(template, state, monkeypatch, loss):
     runs = list(every_fault(template, state, monkeypatch, "power", loss=loss))

@@ -33,6 +33,7 @@ def test_nothing_is_released_that_is_not_charged(tmp_path, first):
     assert found["idle"] <= 0  # charged and not released: at most one per thread and kill
 
 
+@pytest.mark.slow
 def test_the_comparison_catches_a_release_before_the_store(tmp_path):
     assert rounds(tmp_path, 25, 2000, "hasty")["wrong"] > 0
 

@@ -149,6 +149,7 @@ def _scaled() -> np.ndarray[Any, Any]:
     return np.column_stack([FRAME.a / 100, FRAME.c / 100, hot, FRAME.d * 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("settled")
 def test_products_across_owners_lie_within_their_bars() -> None:
     left, right = tables()
@@ -177,6 +178,7 @@ def test_sums_across_owners() -> None:
     assert (np.abs(answer.value[0] - expected) < 8 * answer.standard_error[0]).all()
 
 
+@pytest.mark.slow
 def test_without_noise_the_sketches_alone_err() -> None:
     both = split_columns(*(ExactOracle(db) for db in tables()), row="id", sketches=64)  # type: ignore[arg-type]
     names = ["a", "c"]
@@ -218,6 +220,7 @@ def test_too_dear_spends_nothing() -> None:
     assert both.remaining == 100
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fault", ["missing", "twice", "range", "private", "rows"])
 def test_rows_that_are_not_aligned_are_refused(fault: str) -> None:
     other, schema = FRAME[["id", "c", "d"]].copy(), RIGHT
@@ -278,6 +281,7 @@ def test_the_price_does_not_hang_on_what_was_asked() -> None:
         split.quote(question, within=5)
 
 
+@pytest.mark.slow
 def test_bars_of_few_sketches_do_not_follow_their_own_luck() -> None:
     """The same column twice, hardly any noise: the product is a mean of 4 squares. A bar from these
     squares would be small just when the product is. V.1: |x|^2 |y|^2 / t at least."""

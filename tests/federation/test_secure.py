@@ -126,6 +126,7 @@ def test_errors_of_totals_follow_the_law_that_is_told(colluding: int) -> None:
     _assert_follows(errors, answer.laws[0])
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_guide() -> None:
     """The standard error of a count by owners and colluders, as the guide's table has it."""
     for promise, alone, shown in (
@@ -282,6 +283,7 @@ def test_the_same_question_again_is_free() -> None:
     assert secure.ask(ASKED, credits=2).credits == 0 and secure.remaining == 97
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("promise", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
 def test_another_session_gets_the_stored_total_free(tmp_path: Path, promise: Promise) -> None:
     """Tables closed and opened again, another split of them, the price said or not, in any of its
@@ -619,6 +621,7 @@ def test_a_sum_has_a_name() -> None:
     assert table.remaining == 100
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("noise", ["binomial", "huber"])
 def test_noise_that_is_not_divided_is_refused(noise: str) -> None:
     tables = opened(Promise(2, 1e-5, queries=10, noise=noise))
@@ -740,6 +743,7 @@ def test_the_secret_is_the_owners_alone(tmp_path: Path, monkeypatch: pytest.Monk
 # --- neighbours ---------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("promise", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
 def test_neighbours_differ_in_masked_numbers_only(promise: Promise) -> None:
     """Price, text, law, refusal: nothing else may tell two tables apart that differ in a row."""

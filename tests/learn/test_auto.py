@@ -113,6 +113,7 @@ def test_checkered_classes_are_given_to_the_tree() -> None:
     assert learner.credits_ == database.promise.credits - database.remaining
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_trials_count_the_hits_of_their_predictions(classes: int) -> None:
     frame = table(3_000, classes)
@@ -133,6 +134,7 @@ def test_the_majority_is_a_choice_too() -> None:
     assert np.asarray(oracle.ask(outer(ones(), learner.as_choice())).value)[0].tolist() == [0, 500]
 
 
+@pytest.mark.slow
 def test_labels_of_pure_noise_end_at_the_majority() -> None:
     frame = table(30_000)
     random = np.random.default_rng(4)

@@ -362,6 +362,7 @@ def charged(receipt) -> Fraction:
     return max((Fraction(int(loss[0]), 2**64) for loss in receipt.body["charges"]), default=0)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     kind=st.sampled_from([PCA, SVD, FactorAnalysis]),

@@ -14,6 +14,7 @@ from tests.people import frame, publish
 from sulq import learn
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_learner_describes_its_parameters_and_its_example_runs(name):
     kind = getattr(learn, name)

@@ -91,6 +91,7 @@ def test_encode_is_what_a_question_sees(rows):
     assert features.encode(data) == pytest.approx(engine_rows(data, features.as_vector()), abs=GRID)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(TABLES, st.lists(st.floats(0, 1), min_size=11, max_size=11), st.floats(0.2, 3))
 def test_centre_clip_and_projection_too(rows, centre, clip):

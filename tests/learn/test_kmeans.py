@@ -139,6 +139,7 @@ def test_missing_values_take_the_learned_centre() -> None:
     assert (model.predict(frame) == model.predict(filled)).all()
 
 
+@pytest.mark.slow
 def test_conditions_categories_and_flags() -> None:
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"kind": random.choice(["a", "b"], 400), "on": random.random(400) < 0.3})
@@ -209,6 +210,7 @@ def test_persons() -> None:
     assert inertia(frame[["x0", "x1"]].to_numpy(), model.cluster_centers_) < 1.2 * best
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(
     count=some.integers(1, 5),
@@ -252,6 +254,7 @@ def test_hopeless_fits_raise_before_they_spend() -> None:
     assert database.remaining == before  # rows are public here: nothing was asked
 
 
+@pytest.mark.slow
 def test_noise_that_swamps_the_groups_raises() -> None:
     random = np.random.default_rng(1)
     frame = pd.DataFrame(random.uniform(-0.2, 0.2, (300, 40)), columns=[f"x{i}" for i in range(40)])

@@ -155,6 +155,7 @@ def test_rounds_and_questions_grow_as_the_noise_falls():
     assert counts[-1] > counts[2] > counts[0]
 
 
+@pytest.mark.slow
 def test_pure_epsilon_asks_less_and_works():
     frame = people()
     pure = publish(frame, SCHEMA, Promise(3))
@@ -196,6 +197,7 @@ def test_rows_without_a_label_are_not_counted_in_the_majority(learner):
     assert abs(shares[1] - 0.9) < 0.12  # 8 deviations; with the others it would be 0.7
 
 
+@pytest.mark.slow
 def test_labels_of_chance_give_the_majority_and_it_is_said():
     random = np.random.default_rng(1)
     frame = people(3_000)
@@ -225,6 +227,7 @@ def test_bundled_tables(loader):
     assert LogisticRegression().fit(db, names, "label").score(frame, frame["label"]) > 0.9
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     credits=st.integers(1, 100),

@@ -135,6 +135,7 @@ def test_persons_with_many_rows_are_one_unit():
     assert many.class_count_error_ > 3 * one.class_count_error_
 
 
+@pytest.mark.slow
 def test_noise_alone_is_answered_with_the_majority_and_said():
     random = np.random.default_rng(1)
     frame = rows(60)
@@ -176,6 +177,7 @@ def test_what_makes_no_sense_is_refused_for_free(parameters, text):
     assert db.remaining == 100
 
 
+@pytest.mark.slow
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(
     numbers=st.sampled_from(["auto", "gaussian", "bins"]),

@@ -31,6 +31,7 @@ def table_of_two():
     return publish(frame, schema), names, "label"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loader", [pytest.param(load_breast_cancer, marks=pytest.mark.slow), load_wine]
 )

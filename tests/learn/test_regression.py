@@ -278,6 +278,7 @@ def test_predictions_stay_in_the_public_range():
     assert predicted.min() == 0 and predicted.max() == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     epsilon=st.sampled_from(["0.1", 1, 8]),

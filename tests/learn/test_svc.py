@@ -73,6 +73,7 @@ def test_it_learns_through_noise(neighbours, label):
     assert scores == pytest.approx(expected[:, 0] if label == "yes" else expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     credits=st.integers(1, 100),

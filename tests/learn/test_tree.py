@@ -300,6 +300,7 @@ def test_what_makes_no_sense_is_refused_for_free(parameters, text):
     assert db.remaining == 100
 
 
+@pytest.mark.slow
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(
     depth=st.sampled_from([None, 1, 3]),

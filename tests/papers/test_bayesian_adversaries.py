@@ -337,6 +337,7 @@ def threshold(belief: Belief) -> Strategy:
     return ask
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("noise", ["binomial", "huber"])
 @pytest.mark.parametrize("belief", [PAIR, BITS], ids=["two", "mixture"])
 def test_coarse_laws_keep_their_tail(noise: str, belief: Belief) -> None:

@@ -146,6 +146,7 @@ def test_s04_moments_of_the_coins() -> None:
         CentredBinomial(401)
 
 
+@pytest.mark.slow
 def test_s04_large_noise_is_negligible() -> None:
     """Hoeffding: Pr[|E| > sqrt(R) ln^2 n] <= 2 exp(-2 ln^4 n)."""
     log = math.log(1000)

@@ -235,6 +235,7 @@ NOISY = [(1, 0, 0, 1), (0, 1, 1, 0), (0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 0, 0)]
 """What each cell adds to a noisy count; the first two turn "ill" round for smokers."""
 
 
+@pytest.mark.slow
 def test_s112_the_group_factor_is_enough_and_one_is_not() -> None:
     """Up to 12 rows, an exact batch, then any noisy count at epsilon2: epsilon + r epsilon2."""
     draw = np.random.default_rng(2)

@@ -146,6 +146,7 @@ def test_s25_the_optimal_composition() -> None:
     assert zcdp_epsilon(100 * tenth**2 / 2, MILLIONTH) == near(5.221534444530168)
 
 
+@pytest.mark.slow
 def test_s25_geometric_noise_needs_all_of_it() -> None:
     """Its loss by one step is +-eps only, so it meets the optimum: 4.774567588.
 

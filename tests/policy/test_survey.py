@@ -36,6 +36,7 @@ def written(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Path:
     return path
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     ("content", "found", "types"),
     [

@@ -66,6 +66,7 @@ def test_a_kept_reply_is_not_given_after_an_amendment(before):
     after.close()
 
 
+@pytest.mark.slow
 def test_a_token_of_a_withdrawn_table_reaches_no_later_one_of_its_name(tmp_path, before):
     """Whoever withdraws it, and wherever the tokens are: another table is another table."""
     with closing(Access.open()) as access:

@@ -205,6 +205,7 @@ def test_a_machine_that_is_busy_for_a_while_is_not_taken_for_a_slow_one():
     assert pacing.FEWEST_TURNS <= len(turns) <= 1 + pacing.LONGEST_MEASURING / 0.05
 
 
+@pytest.mark.slow
 def test_the_machine_is_measured_on_made_up_rows(monkeypatch):
     """No table is at hand when it is measured, and what was measured is kept."""
     opened = []

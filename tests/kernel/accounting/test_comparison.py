@@ -13,6 +13,7 @@ def rows(*arguments: object) -> dict[str, NoiseRow]:
     return {row.name: row for row in explain_noise(*arguments)}  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_table_of_a_hundred_questions() -> None:
     table = rows(1, 1e-6, 100)
     golden = {  # S4.1, S0.5, S0.3, S4.13, S4.15

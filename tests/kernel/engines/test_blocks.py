@@ -74,6 +74,7 @@ def test_thousands_of_random_vectors_equal_the_reference(seed: int) -> None:
     engine.close()
 
 
+@pytest.mark.slow
 def test_row_order_and_threads_change_nothing() -> None:
     content = tables.rows(7, 3_000)
     shuffled = random.Random(1).sample(content, len(content))

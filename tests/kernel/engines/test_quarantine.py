@@ -38,6 +38,7 @@ def parquet(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_whole_file_is_read(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(parquet.parent)
     check_file(parquet.name, SCHEMA)

@@ -63,7 +63,7 @@ def test_another_process_reads_while_this_one_writes(path):
     thread.start()
     seen, done = [], []
     try:
-        for _ in range(3):
+        for _ in range(2):
             before = len(asked)
             while len(asked) < before + 2:
                 time.sleep(0.001)

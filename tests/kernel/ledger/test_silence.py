@@ -79,6 +79,7 @@ def test_a_ledger_that_is_silent_while_it_is_opened(
             assert isinstance(error, Refused) and "cannot be reached" in str(error), mark
 
 
+@pytest.mark.slow
 def test_a_silent_table_is_given_up(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

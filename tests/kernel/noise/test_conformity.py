@@ -58,6 +58,7 @@ def test_ratios_are_fair_bets_under_the_claimed_law(law):
     assert (chances @ np.exp(ratios) >= 0.5).all()  # and they are ratios of whole laws
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("law", [FINE, FINE_LAPLACE], ids=["gaussian", "laplace"])
 def test_fine_laws_have_the_ratios_of_their_densities(law):
     far = law.half_width(1 - 1e-12)
@@ -172,6 +173,7 @@ def test_a_few_answers_without_noise_are_seen_among_many():
     assert failed([*samples(FINE, 500, width=2), [0, 0]], FINE)
 
 
+@pytest.mark.slow
 def test_wide_questions_do_not_drown_narrow_ones():
     broken = [[r[0] // 2] for r in samples(FINE, 400)]
     assert failed(samples(FINE, 10, width=3_000) + broken, FINE)

@@ -45,6 +45,7 @@ def test_vector_draws_follow_the_law(law: Law, assert_follows: Follows) -> None:
     assert_follows(draw(law, 100_000), law)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law",
     [LAWS[1], *(pytest.param(law, marks=pytest.mark.slow) for law in (LAWS[4], LAWS[7]))],

@@ -41,6 +41,7 @@ def test_a_condition_has_no_python_truth_value() -> None:
         1 < col("a") < 3  # noqa: B015
 
 
+@pytest.mark.slow
 def test_long_chains_are_flat_and_long_ones_are_refused() -> None:
     """S4.26: the work of a row is bounded before it begins."""
     chain = sum((col("a") for _ in range(1_500)), lit(0))

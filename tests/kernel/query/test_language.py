@@ -46,6 +46,7 @@ def within_charge(bound: BoundQuery, one: list[int], two: list[int], rows: int) 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "number"),
     [

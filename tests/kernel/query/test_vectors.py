@@ -152,6 +152,7 @@ def test_a_question_with_vectors_has_two_of_them_and_nothing_else(form: dict[str
         SumQuery.from_json(form)
 
 
+@pytest.mark.slow
 def test_depth_and_size_have_limits() -> None:
     form: list[object] = ["ones", {}]
     for _ in range(5_000):

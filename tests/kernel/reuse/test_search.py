@@ -44,6 +44,7 @@ def check(quick: LinearEstimate | None, plain: LinearEstimate | None) -> None:
     assert quick.values(sizes) == pytest.approx(plain.values(sizes), rel=1e-9, abs=2**10)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(questions, min_size=1, max_size=30),

@@ -49,6 +49,7 @@ def run(command: list[str], door: Door, **more: str) -> str:
     return ended.stdout + ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("psql") is None, reason="no psql here: postgresql-client")
 def test_psql(door: Door) -> None:
     browse = ["\\d", "\\d people", "\\d+ people", "\\dt+", "\\l", "\\dn", "\\du", "\\df", "\\di"]
@@ -180,6 +181,7 @@ def test_pg8000(door: Door) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 @needs("sqlalchemy")
 @pytest.mark.parametrize("driver", ["psycopg", pytest.param("psycopg2", marks=pytest.mark.slow)])
 def test_sqlalchemy_reflects(door: Door, driver: str) -> None:

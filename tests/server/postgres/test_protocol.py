@@ -377,6 +377,7 @@ def test_half_open_connections_are_closed(door: Door, monkeypatch: pytest.Monkey
     assert is_alive(door)
 
 
+@pytest.mark.slow
 def test_64_connections_at_once(door: Door) -> None:
     options = door.options("many", credits=64)
     before, ready = door.left, threading.Barrier(64)
