@@ -293,6 +293,7 @@ class Database(Table):
         noisy = NoisySums(bound, found.cost, self.priced(bound, found))
         charge = partial(self.charged, bound, asker)
         entry = release([noisy], self.reader, charge, self.ledger.settle_all)[bound.digest]
+        self.reuse.keep(entry)
         if found.sources is not None:  # the draw adds the precision that was missing, M.7
             return self.topped_up(bound, found.sources, entry, asker)
         return self.answered(bound, entry, found.cost, within, confidence)

@@ -48,6 +48,8 @@ APART = 1 + Fraction(1, 2**40)
 """Two draws of one question at one size differ in name by so much."""
 MOST_SIZES = 65_536
 """Public sums that are remembered."""
+MOST_LATELY = 4_096
+"""Stored integers that need not be read back: the next question asks what the last one tells."""
 SHORT = 256
 """Bits of an exact precision; a longer one is rounded down."""
 
@@ -99,6 +101,7 @@ class AnswerReuse:
         self._open: set[int] = set()  # charged and not yet answered
         self._mine: dict[str, IntMap] = {}  # analyst -> numbers of first charges
         self._sizes: WeightedLRU[RowSums, list[int]] = WeightedLRU(MOST_SIZES)
+        self._lately: WeightedLRU[int, Stored] = WeightedLRU(MOST_LATELY)  # by first charge
 
     # --- the decision ---------------------------------------------------------------------------
 
@@ -358,14 +361,23 @@ class AnswerReuse:
             return  # a release under assumptions
         self._store.add(record.seq, one.question, record.digest)
 
+    def keep(self, entry: Charge) -> None:
+        """Remember an answer that was stored just now: it need not be read back."""
+        assert entry.values is not None  # noqa: S101
+        named = (entry.seq, entry.question, entry.digest)
+        with self._lock:
+            stored = Stored(*named, laws_of(entry.noise), entry.values)
+            self._lately.put(entry.seq, stored, 8 + len(entry.values))
+
     def _read(self, numbers: Sequence[int]) -> list[Stored]:
-        """The stored noisy answers of these numbers, from the ledger."""
-        return [
-            Stored(
-                it.record.seq, it.question, it.record.digest, laws_of(it.record.noise), it.values
-            )
-            for it in self.ledger.stored_answers(numbers)
-        ]
+        """The stored noisy answers of these numbers, from memory or the ledger."""
+        lately = {number: self._lately.get(number) for number in numbers}
+        found = {number: stored for number, stored in lately.items() if stored is not None}
+        for it in self.ledger.stored_answers([one for one in numbers if one not in found]):
+            record = it.record
+            named = (record.seq, it.question, record.digest)
+            found[record.seq] = Stored(*named, laws_of(record.noise), it.values)
+        return [found[number] for number in numbers]
 
     def _answered(self, bound: BoundQuery, noise: str) -> bool:
         """Whether the answer of this name was taken in."""

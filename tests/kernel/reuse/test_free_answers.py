@@ -29,6 +29,7 @@ from sulq import (
     variance,
 )
 from sulq.exact.domain import Assumptions
+from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.query.vectors import columns
 
 OLD = col("age") >= 65
@@ -402,3 +403,20 @@ def test_persons_have_no_public_number_of_rows() -> None:
     db = publish(pd.DataFrame(data), schema)
     db.ask(count(where=col("f")))
     assert db.ask(count(where=~col("f") | col("f").is_null())).credits > 0
+
+
+def test_what_was_stored_just_now_is_not_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next question asks what the last answer tells: it is still in memory."""
+    read: list[int] = []
+    stored_answers = Ledger.stored_answers
+
+    def noted(ledger: Ledger, numbers: list[int]) -> Any:
+        read.extend(numbers)
+        return stored_answers(ledger, numbers)
+
+    monkeypatch.setattr(Ledger, "stored_answers", noted)
+    with publish() as db:
+        whole, old = db.ask(count()), db.ask(count(where=OLD))
+        young = db.ask(count(where=YOUNG))
+        assert read == [] and young.credits == 0
+        assert young.value == whole.value - old.value

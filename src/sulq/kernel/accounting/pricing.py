@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -89,19 +89,16 @@ class Price:
     losses: tuple[tuple[Loss, tuple[int, ...]], ...]
     agreed: Loss | None = None
     tree: CountTree | None = None
+    worst: Loss = field(init=False)
+    """The loss of the account that pays most."""
+    share: Loss = field(init=False)
+    """What an analyst's share pays: what was asked for, else the worst account's loss."""
 
-    @property
-    def share(self) -> Loss:
-        """What an analyst's share pays: what was asked for, else the worst account's loss."""
-        return self.agreed or self.worst
-
-    @property
-    def worst(self) -> Loss:
-        """The loss of the account that pays most."""
-        return Loss(
-            max((loss.credits for loss, _ in self.losses), default=0),
-            max((loss.delta for loss, _ in self.losses), default=0),
-        )
+    def __post_init__(self) -> None:
+        credits = max((loss.credits for loss, _ in self.losses), default=0)
+        delta = max((loss.delta for loss, _ in self.losses), default=0)
+        object.__setattr__(self, "worst", Loss(credits, delta))
+        object.__setattr__(self, "share", self.agreed or self.worst)
 
     @property
     def noise(self) -> str:

@@ -214,7 +214,9 @@ def _bind_sums(
     schema = binder.schema
     if query.clip is not None:
         check_person_unit(schema)
-    rows = rows_of_table(of, binder.condition(query.rows))
+    rows = binder.condition(query.rows)
+    if of is not None:
+        rows = rows_of_table(of, rows)
     values = [binder.centred_number(term) for term in query.terms]
     groups = tuple(_group(group, binder, schema) for group in query.groups)
     if math.prod(len(group.keys) for group in groups) * len(values) > MOST_CELLS:

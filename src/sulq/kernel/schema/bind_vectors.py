@@ -673,7 +673,9 @@ def bind_outer(
             " take fewer coordinates",
             reason=Reason.TOO_LARGE,
         )
-    condition = rows_of_table(of, binder.rows.condition(rows))
+    condition = binder.rows.condition(rows)
+    if of is not None:
+        condition = rows_of_table(of, condition)
     largest = one.largest * two.largest
     shape = (len(one), len(two))
     program = BlockSums(condition, one.node, two.node, shape, largest, binder.width)

@@ -223,10 +223,8 @@ Condition: TypeAlias = (
 )
 
 
-def rows_of_table(of: OfTable | None, rows: Condition) -> Condition:
-    """The rows of one table of a study where a condition is true; of one table alone, as it is."""
-    if of is None:
-        return rows
+def rows_of_table(of: OfTable, rows: Condition) -> Condition:
+    """The rows of one table of a study where a condition is true."""
     rest = rows.parts if isinstance(rows, AllOf) else () if isinstance(rows, Always) else (rows,)
     return AllOf((of, *rest))
 
