@@ -96,7 +96,7 @@ def test_a_late_answer_leaves_at_a_later_tick_and_only_the_owner_hears_of_it(
         dial, machine = Dial(), Machine(1e-3, 1e-10, 1e-6)
         clock = Clock.of(server.database, tick=TICK, machine=machine, departures=dial)
         server.app.state.service._clocks["people"] = clock
-        server.app.state.workers.timetable = Scheduler(dial)
+        server.app.state.workers.scheduler = Scheduler(dial)
         client = server.client()
 
         def seconds(number):

@@ -28,7 +28,7 @@ def test_answers_and_refusals_leave_on_whole_ticks(server):
     client, dial, tick = server.client(), Dial(), 0.5
     clock = Clock(tick, lambda bound: 1.0, departures=dial)
     server.app.state.service._clocks["people"] = clock
-    server.app.state.workers.timetable = Scheduler(dial)
+    server.app.state.workers.scheduler = Scheduler(dial)
     bodies = [OLD, {**OLD, "credits": 1_000}, {"question": {"kind": "total", "query": {}}}]
     for number, body in enumerate(bodies):
         start = dial.now()

@@ -88,7 +88,7 @@ def served(
     tables, access = Tables(databases), Access.open()
     token = access.lend("owner", Role.OWNER)
     app = create_app(tables, access, settings=settings or Settings(), postgres=postgres)
-    app.state.workers.timetable = Scheduler(dial)
+    app.state.workers.scheduler = Scheduler(dial)
     app.state.service._clocks = {
         name: Clock.of(database, tick=TICK, machine=MACHINE, departures=dial)
         if paced

@@ -13,7 +13,7 @@ from fastapi import Depends, Request
 from sulq.kernel.release.release import held
 from sulq.server.auth.tokens import AT_TABLES, Caller, Role, require
 from sulq.server.errors import HttpProblem, not_for_this_role
-from sulq.server.idempotency import PreparedRequest, digest_of
+from sulq.server.idempotency import KeyedRequest, PreparedRequest, digest_of
 from sulq.server.scheduling import CallerLimiter, Scheduler
 from sulq.server.service.session import Service, TableSession
 
@@ -61,14 +61,14 @@ class WorkerPool:
 class Workers:
     """The thread pools of the server: `answers` for what reads rows, `pages` for what does not.
 
-    A price or a page never waits for rows to be read. A question begins when the timetable says,
+    A price or a page never waits for rows to be read. A question begins when the scheduler says,
     and keeps its thread until a public moment, so that waiting tells no running time.
     """
 
     def __init__(self, threads: int, most_waiting: int, each: int = 4) -> None:
         self.answers = WorkerPool("sulq-answers", threads, each, most_waiting)
         self.pages = WorkerPool("sulq-pages", max(1, threads // 4), max(1, each // 2), most_waiting)
-        self.timetable = Scheduler()
+        self.scheduler = Scheduler()
         self._keys: dict[tuple[str, ...], tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
@@ -171,24 +171,27 @@ async def charged(
 ) -> bytes:
     """Answer a question that may cost something: once per key, on the table's clock.
 
-    `digest` is of the request, for which alone the key stands. `prepare` may refuse; then, and
-    whatever else happens, the reply leaves on a tick. How many ticks, and from when on they are
-    counted, follows from public facts.
+    A request waits three times: for an earlier one under the same key (`alone`), for others of its
+    caller (`place`), and, once its price is known, for a lane among the questions that read rows
+    (`turn`). `digest` is of the request, for which alone the key stands. `prepare` may refuse;
+    then, and whatever else happens, the reply leaves on a tick of the table's clock. How many
+    ticks, and from when on they are counted, follows from public facts.
     """
     who = name_of(session.caller)
-    arrived = begun = workers.timetable.now()
+    arrived = begun = workers.scheduler.now()
     _ = session.reached  # not found: there is no clock either
     clock = session.clock
+    request = KeyedRequest(session.service.replies, session, key, digest)
     ticks = 1
 
     def find_or_prepare() -> bytes | PreparedRequest:
-        return session.keyed(key, digest).find() or prepare()
+        return request.find() or prepare()
 
     def answer(prepared: PreparedRequest) -> bytes:
         nonlocal begun
         begun = clock.start(begun)
         with clock.execution(prepared.digests), held(lambda: clock.hold(begun, ticks)):
-            return session.keyed(key, digest).answer(prepared)
+            return request.answer(prepared)
 
     try:
         async with (
@@ -199,7 +202,7 @@ async def charged(
             if isinstance(found, bytes):
                 return found
             ticks = clock.ticks(*found.bounds)
-            begun = await workers.timetable.turn(who, arrived, clock.load(*found.bounds))
+            begun = await workers.scheduler.turn(who, arrived, clock.load(*found.bounds))
             return await workers.answers.thread(answer, found)
     finally:
         await clock.leave(begun, ticks)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import apsw
 
@@ -182,22 +182,36 @@ class PreparedRequest:
         return frozenset(bound.digest for bound in self.bounds)
 
 
+class AtTable(Protocol):
+    """Who asks which table."""
+
+    @property
+    def database(self) -> Database:
+        """The table, ready to be asked; to make it so may block."""
+
+    @property
+    def account(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
     """One request of a caller under an idempotency key: its stored reply is found or made here."""
 
     replies: Replies
-    database: Database
-    account: str
+    asker: AtTable
     key: str
     digest: bytes
+
+    @property
+    def database(self) -> Database:
+        return self.asker.database
 
     @property
     def name(self) -> ReplyKey:
         """What the reply is stored under: the published table as it is now, not by what it is
         called. Other servers share the store, and after an amendment the same numbers would mean
         something else."""
-        return ReplyKey(facts_of(self.database), self.account, self.key)
+        return ReplyKey(facts_of(self.database), self.asker.account, self.key)
 
     def find(self) -> bytes | None:
         """Return the reply that this key has got already."""
@@ -257,7 +271,7 @@ class KeyedRequest:
         return sum(
             (
                 paid_by(entry)
-                for entry in self.database.ledger.entries(self.account, after=head)
+                for entry in self.database.ledger.entries(self.asker.account, after=head)
                 if entry.key == self.key
                 or (entry.key or "").startswith(parts)
                 or (entry.key is None and entry.digest in questions)

@@ -97,11 +97,11 @@ class Scheduler:
         self._callers: defaultdict[str, _Own] = defaultdict(_Own)
 
     def now(self) -> float:
-        """The moment at which a request has arrived, on the timetable's clock."""
+        """The moment at which a request has arrived, as `PreciseTimer.now`."""
         return self._departures.now()
 
     async def turn(self, who: str, arrived: float, load: float) -> float:
-        """Return when a question begins: the moment, on the timetable's clock."""
+        """Return when a question begins, as `PreciseTimer.now`; until then the caller waits."""
         if not load:  # nothing here is on a clock
             return arrived
         own = self._callers[who]

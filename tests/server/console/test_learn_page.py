@@ -156,7 +156,7 @@ def test_answers_wait_for_the_clock(server: Served) -> None:
     app, dial = server.app, Dial()
     clock = Clock.of(server.database, tick=0.5, machine=Machine(1e-3, 1e-10, 1e-6), departures=dial)
     app.state.service._clocks["people"] = clock
-    app.state.workers.timetable = Scheduler(dial)
+    app.state.workers.scheduler = Scheduler(dial)
     events = fitted(server, {"columns": COLUMNS, "credits": 10})
     taken, asked = (dial.moment - 1_000) / clock.tick, len(events) - 1
     assert asked > 0 and taken == pytest.approx(round(taken)) and taken >= asked

@@ -17,7 +17,7 @@ from sulq.kernel.schema.bind import BoundQuery
 from sulq.server.auth.tokens import Access, Caller, Role
 from sulq.server.boards import Boards
 from sulq.server.errors import not_for_this_role, not_found
-from sulq.server.idempotency import KeyedRequest, Replies
+from sulq.server.idempotency import Replies
 from sulq.server.limits import Settings, check_width
 from sulq.server.pacing import Pace, Wide, check_lasting, pace_of, public_rows, today
 from sulq.server.purposes import Purpose, Purposes
@@ -221,10 +221,6 @@ class TableSession:
         wide = Wide(self.database.bind(question), public_rows(self.database))
         check_lasting(self.clock, wide, self.service.settings)
         return wide
-
-    def keyed(self, key: str, digest: bytes) -> KeyedRequest:
-        """Return the place where the reply to this request, under this key, is stored."""
-        return KeyedRequest(self.service.replies, self.database, self.account, key, digest)
 
 
 def closed(database: Database) -> bool:

@@ -251,8 +251,8 @@ _running: set[tuple[str, str]] = set()
 class FitRun:
     """One run: its events are read by the stream, its thread stops between two answers."""
 
-    def __init__(self, session: TableSession, timetable: Scheduler, body: LearnBody) -> None:
-        self.session, self.timetable, self.body = session, timetable, body
+    def __init__(self, session: TableSession, scheduler: Scheduler, body: LearnBody) -> None:
+        self.session, self.scheduler, self.body = session, scheduler, body
         self.loop = asyncio.get_running_loop()
         self.events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self.stop = threading.Event()
@@ -299,9 +299,9 @@ class FitRun:
         return rendered("learn_parts.html#learned", view)
 
     def turn(self, load: Any) -> float:
-        """Wait until the timetable lets a question begin; return when that is."""
-        arrived = self.timetable.now()
-        return self.wait(self.timetable.turn(name_of(self.session.caller), arrived, load))
+        """Wait until the scheduler lets a question begin; return when that is."""
+        arrived = self.scheduler.now()
+        return self.wait(self.scheduler.turn(name_of(self.session.caller), arrived, load))
 
     def wait(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Wait, in this thread, for what the event loop does."""
@@ -335,7 +335,7 @@ async def fit(request: Request, session: Asker, body: LearnBody) -> Response:
     name = (session.table, session.account)
     if name in _running:
         raise too_many(5)
-    run = FitRun(session, request.app.state.workers.timetable, body)
+    run = FitRun(session, request.app.state.workers.scheduler, body)
     base = base_of(request)
 
     async def stream() -> AsyncIterator[bytes]:
