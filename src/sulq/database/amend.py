@@ -343,21 +343,8 @@ def amend(
         header, cap = database.ledger.header, Loss.cap(calibration.credits, calibration.slack_cap)
         facts = {**header.facts, **table_facts(gridded, new_promise)}
         if free:
-            if INDIVIDUAL in header.facts:
-                raise Refused(
-                    "a table with individual accounting is repaired by `sulq amend`, or withdrawn"
-                    " and published anew"
-                )
-            people, exact = population_of(header.facts), exactly is not None
-            member, _ = member_of(people, calibration, gridded, individual=False, exactly=exact)
-            own = tuple(accounts(gridded))
-            wanted = replace(header, facts=facts, accounts=own, cap=cap, member=member)
-            told = public_number(header.facts)
-
-            def check(shown: bool) -> None:
-                check_told(told if shown else None, new_schema, new_promise)
-
-            ledger = database.ledger.repair(wanted, reason, check)
+            wanted = replace(header, facts=facts, accounts=tuple(accounts(gridded)), cap=cap)
+            ledger = _repaired(database, wanted, calibration, gridded, new_promise, reason)
         else:
             credits, delta = scale(database.calibration, calibration)
             kept = keeps(database.schema, gridded, database.calibration, calibration)
@@ -388,6 +375,33 @@ def _vaulted(
     with suppress(Refused):  # what was amended stands in the ledger: the rows are read as they are
         return with_vault(engine, source, schema, promise, ledger, said)
     return engine
+
+
+def _repaired(
+    database: Table,
+    wanted: TableHeader,
+    calibration: Calibration,
+    schema: Schema,
+    promise: Promise,
+    reason: str,
+) -> Ledger:
+    """The ledger of an unused table, which begins again with this header."""
+    facts = database.ledger.header.facts
+    if INDIVIDUAL in facts:
+        raise Refused(
+            "a table with individual accounting is repaired by `sulq amend`, or withdrawn"
+            " and published anew"
+        )
+    exact = database.exact.assumptions is not None
+    member, _ = member_of(
+        population_of(facts), calibration, schema, individual=False, exactly=exact
+    )
+    told = public_number(facts)
+
+    def check(shown: bool) -> None:
+        check_told(told if shown else None, schema, promise)
+
+    return database.ledger.repair(replace(wanted, member=member), reason, check)
 
 
 def withdraw(database: Table, reason: str = "") -> None:

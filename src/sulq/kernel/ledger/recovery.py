@@ -419,58 +419,21 @@ def _found(
     evidence: Evidence,
 ) -> RecoveredState:
     known, journal = history.mark.seq, evidence.journal
-    contradicted = unpriced = False
-    claims: dict[int, str] = {} if journal is None else dict(journal.claims)
-    for receipt in [*receipts, *(journal.receipts if journal is not None else ())]:
-        body = receipt.body
-        for number, claim in _claims(body).items():
-            contradicted |= claims.setdefault(number, claim) != claim
-        if body["seq"] > known:
-            table = history.tables.get(body["table"])
-            unpriced |= table is None or table.header.version != body["version"]
-    told = {number: claim for number, claim in claims.items() if number > known}
-    contradicted |= not all(
-        _agrees(store, history, *said) for said in claims.items() if said[0] <= known
-    )
-    lost, gone = [], set[str]()
-    for _, claim in sorted(told.items()):
-        if claim.startswith("{"):
-            paid = json.loads(claim)
-            table = history.tables.get(paid["table"])
-            if table is None:
-                gone.add(paid["table"])
-            unpriced |= table is None or table.withdrawn is not None  # another of that name paid
-            unpriced |= "under assumptions" in paid["noise"]  # it divided every cap
-            lost.append(LostCharge.from_body(paid))
-    found = RecoveredState(_payers(history, lost) if not unpriced else [], told, known)
-    found.gone = tuple(sorted(gone))
+    shown = [*receipts, *(journal.receipts if journal is not None else ())]
+    told, contradicted = _told(store, history, shown, journal)
+    lost, gone, unpriced = _payments(history, told)
+    unpriced |= any(_is_unknown(history, receipt) for receipt in shown)
+    found = RecoveredState(_payers(history, lost) if not unpriced else [], told, known, gone=gone)
     # How far the chain had come: by the anchor, unless it may be an old one; by the journal itself.
-    seen = 0 if mark is None else mark.seq
-    if evidence.strict and not evidence.own:
-        seen = 0
-    if journal is not None and not journal.size:  # it may have seen anything
-        found.why[NO_JOURNAL] = True
-    if journal is not None and journal.unknown > known:  # so many events, and none can be read
-        found.why[OTHER_KEY] = True
+    seen = 0 if mark is None or (evidence.strict and not evidence.own) else mark.seq
     if journal is not None:
-        kinds = {kind for number, kind in journal.kinds.items() if number > known}
-        for kind in sorted(kinds - PLAIN):
-            found.why[f"an event of kind {kind!r} is newer than this ledger"] = True
-        found.kinds += sorted(kinds & {"grant", "revoke", "table"})
+        contradicted |= _hear(journal, found, store, history, mark)
         seen = max(seen, journal.last.seq) if journal.live else seen
-        found.last = max(found.last, journal.last.seq)
-        if mark is not None and journal.ends:
-            within = min(journal.ends) <= mark.seq <= journal.last.seq
-            contradicted |= within and journal.ends.get(mark.seq) != mark.hash
-        end = journal.last
-        if end.seq <= known and not any(end.seq in gap for gap in history.gaps):
-            contradicted |= behind(end, store, history)
     if evidence.strict and seen < known:
         found.why[NO_WORD] = True
     if mark is not None:
         found.last = max(found.last, mark.seq)
-        if mark.seq <= known and not any(mark.seq in gap for gap in history.gaps):
-            contradicted |= behind(mark, store, history)
+        contradicted |= _is_behind(mark, store, history)
         claim = told.get(mark.seq, "{")
         contradicted |= not claim.startswith("{") and claim != mark.hash.hex()
     found.last = max(found.last, *told) if told else found.last
@@ -481,6 +444,78 @@ def _found(
     if contradicted:
         found.why[TWO_STORIES] = True
     return found
+
+
+def _told(
+    store: Store, history: ChainState, shown: list[Receipt], journal: JournalAccount | None
+) -> tuple[dict[int, str], bool]:
+    """What receipts and the journal say of numbers beyond the chain, and True if they contradict
+    each other or the chain."""
+    contradicted = False
+    claims: dict[int, str] = {} if journal is None else dict(journal.claims)
+    for receipt in shown:
+        for number, claim in _claims(receipt.body).items():
+            contradicted |= claims.setdefault(number, claim) != claim
+    known = history.mark.seq
+    within = [said for said in claims.items() if said[0] <= known]
+    contradicted |= not all(_agrees(store, history, *said) for said in within)
+    return {number: claim for number, claim in claims.items() if number > known}, contradicted
+
+
+def _payments(
+    history: ChainState, told: Mapping[int, str]
+) -> tuple[list[LostCharge], tuple[str, ...], bool]:
+    """The lost payments, the tables of them that are gone, and True if one has no known price."""
+    lost, gone, unpriced = [], set[str](), False
+    for _, claim in sorted(told.items()):
+        if claim.startswith("{"):
+            paid = json.loads(claim)
+            table = history.tables.get(paid["table"])
+            if table is None:
+                gone.add(paid["table"])
+            unpriced |= table is None or table.withdrawn is not None  # another of that name paid
+            unpriced |= "under assumptions" in paid["noise"]  # it divided every cap
+            lost.append(LostCharge.from_body(paid))
+    return lost, tuple(sorted(gone)), unpriced
+
+
+def _is_unknown(history: ChainState, receipt: Receipt) -> bool:
+    """True for a receipt beyond the chain, of a table or version that the chain does not have."""
+    body = receipt.body
+    table = history.tables.get(body["table"])
+    here = table is not None and table.header.version == body["version"]
+    return body["seq"] > history.mark.seq and not here
+
+
+def _is_behind(head: ChainHead, store: Store, history: ChainState) -> bool:
+    """True if the chain reaches that far, and is another one there."""
+    lost = any(head.seq in gap for gap in history.gaps)
+    return head.seq <= history.mark.seq and not lost and behind(head, store, history)
+
+
+def _hear(
+    journal: JournalAccount,
+    found: RecoveredState,
+    store: Store,
+    history: ChainState,
+    mark: ChainHead | None,
+) -> bool:
+    """Add what the journal says; True if it contradicts the chain or the anchor."""
+    known, end = history.mark.seq, journal.last
+    if not journal.size:  # it may have seen anything
+        found.why[NO_JOURNAL] = True
+    if journal.unknown > known:  # so many events, and none can be read
+        found.why[OTHER_KEY] = True
+    kinds = {kind for number, kind in journal.kinds.items() if number > known}
+    for kind in sorted(kinds - PLAIN):
+        found.why[f"an event of kind {kind!r} is newer than this ledger"] = True
+    found.kinds += sorted(kinds & {"grant", "revoke", "table"})
+    found.last = max(found.last, end.seq)
+    contradicted = _is_behind(end, store, history)
+    if mark is not None and journal.ends:
+        within = min(journal.ends) <= mark.seq <= end.seq
+        contradicted |= within and journal.ends.get(mark.seq) != mark.hash
+    return contradicted
 
 
 def _payers(history: ChainState, lost: list[LostCharge]) -> list[LostCharge]:
