@@ -189,7 +189,8 @@ def _repair(
 ) -> None:
     """`amend` of a table that was never used: anything may change, all shares and tokens end."""
     from sulq.cli.check import review
-    from sulq.database.amend import check_told, declared_in
+    from sulq.database.amend import declared_in
+    from sulq.database.facts import check_told
     from sulq.errors import InvalidQuery
     from sulq.server.auth.grants import end_tokens, were_given
 

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sulq.database.facts import facts_text, most_rows, table_facts
+from sulq.database.facts import (
+    budget_of,
+    check_told,
+    facts_text,
+    most_rows,
+    note_size,
+    table_facts,
+)
 from sulq.database.table import T, Table
 from sulq.database.vault import forget_vault, why_none, with_vault
 from sulq.errors import InvalidQuery, Refused
@@ -23,8 +29,7 @@ from sulq.kernel.accounting.loss import Loss, coupling_factor
 from sulq.kernel.accounting.outside import NONE, Taken, check_currency, outside_price
 from sulq.kernel.accounting.pricing import COARSE, check_askable, grid_bits, noise_grid
 from sulq.kernel.engines.duckdb.quarantine import check_file
-from sulq.kernel.engines.engine import Engine, open_engine
-from sulq.kernel.ledger.accounts import steps_of
+from sulq.kernel.engines.engine import open_engine
 from sulq.kernel.ledger.header import (
     Amendment,
     Outside,
@@ -34,7 +39,6 @@ from sulq.kernel.ledger.header import (
 )
 from sulq.kernel.ledger.inspect import INDIVIDUAL
 from sulq.kernel.ledger.ledger import Ledger, Repair
-from sulq.kernel.ledger.register import note_rows, noted_rows
 from sulq.kernel.ledger.transactions import Price
 from sulq.kernel.release.release import check_source
 from sulq.kernel.schema.columns import Category, Column, Flag, Number, Schema, accounts
@@ -454,16 +458,6 @@ def public_number(facts: Mapping[str, str]) -> str | None:
     return schema.unit if promise.neighbours == "replace" else None
 
 
-def check_told(told: str | None, schema: Schema, promise: Promise) -> None:
-    """`Refused` if a number that somebody may have read would be private: nothing takes it back."""
-    if told is not None and (promise.neighbours, schema.unit) != ("replace", told):
-        what = "rows" if told == "row" else f"different values of {told!r}"
-        raise Refused(
-            f"the number of {what} was public, and shares or tokens were given out, so somebody may"
-            f" have read it; keep neighbours = 'replace' and the unit {told!r}"
-        )
-
-
 # New rows for a published table, on the account it has: docs/guides/growth.md.
 
 
@@ -519,21 +513,6 @@ def grow_table(
     note_size(ledger, new_promise, engine)
     database.close()
     return found
-
-
-def budget_of(credits: Numeric | None) -> int | None:
-    """A version's budget as the ledger keeps it."""
-    return steps_of(None if credits is None else exact_number("budget", credits))
-
-
-def note_size(journal: Ledger, promise: Promise, engine: Engine) -> None:
-    """The number of rows where it is public, in the state directory, for the next `sulq grow`."""
-    if promise.neighbours != "replace" or not journal.durable:
-        return
-    named = (journal.ledger_id, journal.header.name, journal.data_version)
-    with suppress(OSError):  # nobody needs it to ask
-        if noted_rows(*named) is None:
-            note_rows(*named, engine.size())
 
 
 def grow_at(

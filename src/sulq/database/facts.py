@@ -1,17 +1,22 @@
-"""What the ledger keeps of a table's schema and promise, and how many rows they allow."""
+"""What the ledger keeps of a table: schema, promise, budget and number of rows."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from sulq.errors import Refused
 from sulq.kernel.engines.duckdb.csv_files import CsvFile
 from sulq.kernel.engines.duckdb.remote import Remote
 from sulq.kernel.engines.duckdb.workbooks import XlsxFile
 from sulq.kernel.engines.engine import SPARK_SCHEMES, Engine
+from sulq.kernel.ledger.accounts import steps_of
+from sulq.kernel.ledger.ledger import Ledger
+from sulq.kernel.ledger.register import note_rows, noted_rows
 from sulq.kernel.schema.columns import Schema
-from sulq.kernel.schema.promise import Promise
+from sulq.kernel.schema.promise import Numeric, Promise, exact_number
 from sulq.kernel.schema.study import Study
 
 NAMELESS = "table"
@@ -57,3 +62,28 @@ def name_of(source: object) -> str:
     if isinstance(source, str | Path):
         return Path(source).name.split(".")[0] or NAMELESS
     return NAMELESS
+
+
+def check_told(told: str | None, schema: Schema, promise: Promise) -> None:
+    """`Refused` if a number that somebody may have read would be private: nothing takes it back."""
+    if told is not None and (promise.neighbours, schema.unit) != ("replace", told):
+        what = "rows" if told == "row" else f"different values of {told!r}"
+        raise Refused(
+            f"the number of {what} was public, and shares or tokens were given out, so somebody may"
+            f" have read it; keep neighbours = 'replace' and the unit {told!r}"
+        )
+
+
+def budget_of(credits: Numeric | None) -> int | None:
+    """A version's budget as the ledger keeps it."""
+    return steps_of(None if credits is None else exact_number("budget", credits))
+
+
+def note_size(journal: Ledger, promise: Promise, engine: Engine) -> None:
+    """The number of rows where it is public, in the state directory, for the next `sulq grow`."""
+    if promise.neighbours != "replace" or not journal.durable:
+        return
+    named = (journal.ledger_id, journal.header.name, journal.data_version)
+    with suppress(OSError):  # nobody needs it to ask
+        if noted_rows(*named) is None:
+            note_rows(*named, engine.size())

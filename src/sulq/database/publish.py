@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sulq.database.amend import budget_of, check_told, grow_at, member_of, note_size, repair_at
-from sulq.database.facts import facts_text, most_rows, name_of, table_facts
+from sulq.database.amend import grow_at, member_of, repair_at
+from sulq.database.facts import (
+    budget_of,
+    check_told,
+    facts_text,
+    most_rows,
+    name_of,
+    note_size,
+    table_facts,
+)
 from sulq.database.individual import open_individual
 from sulq.database.table import Table
 from sulq.database.vault import known_vault, wants_vault, with_vault
@@ -80,9 +88,10 @@ def open_table(
     budget = budget_of(options.version_budget)
     if budget is not None and individual:
         raise InvalidQuery("people pay from balances of their own here: leave version_budget out")
-    member, shared = member_of(
-        options.population, terms, schema, individual=individual, exactly=exactly is not None
-    )
+    member, shared = None, dict[str, str]()
+    if (people := options.population) is not None:
+        exact = exactly is not None
+        member, shared = member_of(people, terms, schema, individual=individual, exactly=exact)
     shares = member is not None and member.persons
     if options.grown_from:  # new rows may be somebody else's: not in this process
         check_file(source, schema)
