@@ -21,8 +21,8 @@ demo: .venv/.base  ## the tour in the terminal, then the console
 test: .venv/.test  ## all tests but the slow ones
 	$(PYTEST) -m "not slow"
 
-test-slow: .venv/.test  ## the slow faults and attacks, after `make test`
-	$(PYTEST) -m slow tests/faults tests/attacks
+test-slow: .venv/.test  ## the slow faults and attacks, and Spark, after `make test`
+	$(PYTEST) -m slow tests/faults tests/attacks tests/kernel/engines/test_spark.py
 
 test-all: .venv/.dev  ## every test, every extra, new random examples
 	$(PYTEST) --hypothesis-profile=explore

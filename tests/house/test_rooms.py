@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 from pathlib import Path
 
 import pytest
+from tests.syntax import parsed
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "modules.py"))
@@ -62,3 +64,24 @@ def test_the_page_shows_the_layers_that_are_held(rows):
 
 def test_the_page_stays_short():
     assert TOLD.count("\n") <= MOST_LINES
+
+
+GUARDS = re.compile(r"^\| \d+ \|.*\| (.+) \|$", re.MULTILINE)
+
+
+def is_fast(node: ast.AST) -> bool:
+    """A test function that is not marked slow as a whole."""
+    named = isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    return named and "pytest.mark.slow" not in map(ast.unparse, node.decorator_list)
+
+
+def test_every_guard_of_an_invariant_keeps_a_fast_test():
+    table = TOLD.partition("## Founding invariants")[2].partition("\n## ")[0]
+    guards = sorted({path for row in GUARDS.findall(table) for path in re.findall("`(.+?)`", row)})
+    assert len(guards) >= 15
+    assert [path for path in guards if not any(map(is_fast, parsed(ROOT / path).body))] == []
+
+
+def test_a_guard_that_is_slow_as_a_whole_is_caught():
+    slow = ast.parse("@pytest.mark.slow\ndef test_it(): ...\ndef helper(): ...\n")
+    assert not any(map(is_fast, slow.body))

@@ -46,7 +46,6 @@ def within_charge(bound: BoundQuery, one: list[int], two: list[int], rows: int) 
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "number"),
     [
