@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -29,7 +30,7 @@ from sulq.kernel.accounting.loss import Loss, coupling_factor
 from sulq.kernel.accounting.outside import NONE, Taken, check_currency, outside_price
 from sulq.kernel.accounting.pricing import COARSE, check_askable, grid_bits, noise_grid
 from sulq.kernel.engines.duckdb.quarantine import check_file
-from sulq.kernel.engines.engine import open_engine
+from sulq.kernel.engines.engine import Engine, open_engine
 from sulq.kernel.ledger.header import (
     Amendment,
     Outside,
