@@ -1,4 +1,4 @@
-"""The recorded answers, from rows that lie elsewhere: a Parquet file, PostgreSQL, Spark."""
+"""The recorded answers, from rows that lie elsewhere: Parquet, a vault, PostgreSQL, Spark."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.postgres_server import MISSING, PostgresServer, programs, running
 from tests.spark_session import spark_session, spark_url, why_not
 
 from sulq import Database
+from sulq.kernel.engines.duckdb.vault import VaultEngine
 
 STORED = {
     "int64": "bigint",
@@ -51,11 +52,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
 
 
-def check(source: Any, promise: str) -> None:
+def check(source: Any, promise: str, ledger: str | Path = ":memory:", **more: Any) -> None:
     """Every question in the order of the records; its answer is the recorded one."""
     recorded, (schema, promised) = read("questions"), PROMISES[promise]
     wanted = {name: recorded[name]["under"][promise].get("value") for name in ASKED}
-    with inside.quiet(), Database.open(source, schema, promised, ":memory:", name="people") as db:
+    table = Database.open(source, schema, promised, ledger, name="people", **more)
+    with inside.quiet(), table as db:
+        assert isinstance(db.engine, VaultEngine) == ("vault" in more)
         got = {
             name: plain(db.ask(asked).value)
             for name, asked in ASKED.items()
@@ -66,6 +69,11 @@ def check(source: Any, promise: str) -> None:
 
 def test_a_parquet_file(parquet: Path) -> None:
     check(str(parquet), "pure")
+
+
+@pytest.mark.parametrize("promise", ["pure", pytest.param("gaussian", marks=pytest.mark.slow)])
+def test_a_vault(parquet: Path, promise: str, tmp_path: Path) -> None:
+    check(str(parquet), promise, tmp_path / "ledger", publish=True, vault=True)
 
 
 @pytest.mark.slow

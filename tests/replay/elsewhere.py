@@ -1,8 +1,9 @@
-"""The same sequences where rows lie in PostgreSQL and on Spark, and two replicas of one ledger."""
+"""The same sequences where rows lie in a vault, in PostgreSQL and on Spark, and on two replicas."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pyarrow.parquet
 import pytest
 from tests.kernel.engines import extremes
 from tests.replay import acts, paths
-from tests.replay.tables import RELATIONS, Row, arrow, rows_of
+from tests.replay.tables import RELATIONS, Relation, Row, arrow, rows_of
 from tests.replay.world import World
 
+from sulq import Database
+from sulq.kernel.engines.duckdb.vault import VaultEngine
 from sulq.kernel.ledger.signing import LedgerKey
 
 POSTGRES_TYPES = {name: kind for name, (_, kind) in extremes.TYPES.items()} | {
@@ -22,6 +25,7 @@ POSTGRES_TYPES = {name: kind for name, (_, kind) in extremes.TYPES.items()} | {
     "city": "text",
     "arrives": "bigint",
 }
+OPENED = paths.opened
 MIXTURE = ("ask", "sql", "plan", "top", "alerts", "mixed")
 
 
@@ -92,10 +96,32 @@ def spark(folder: Path, seed: int, near: int) -> int:
     return _elsewhere("spark", source, seed, near)
 
 
-def _elsewhere(where: str, source: Any, seed: int, near: int) -> int:
+def vault(seed: int, near: int) -> int:
+    """One path of `MIXTURE` on a vault, which each world makes of its own rows."""
+
+    def source(rows: list[Row]) -> Path:
+        target = acts.folder() / "replayed.parquet"
+        pyarrow.parquet.write_table(arrow(rows), target)
+        return target
+
+    def opened(table: Path, relation: Relation, noise: str) -> Database:
+        ledger = acts.folder() / "vault.ledger"
+        db = OPENED(table, relation, noise, ledger=ledger, vault=True)
+        assert isinstance(db.engine, VaultEngine)
+        return db
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "opened", opened)
+        rows_alone = [one for one in RELATIONS if one.schema.unit == "row"]
+        return _elsewhere("vault", source, seed, near, rows_alone)
+
+
+def _elsewhere(
+    where: str, source: Any, seed: int, near: int, relations: Sequence[Relation] = RELATIONS[:3]
+) -> int:
     rng = random.Random(f"{where} {seed}")
     path = MIXTURE[seed % len(MIXTURE)]
-    relation = RELATIONS[seed // 2 % 3]
+    relation = relations[seed // 2 % len(relations)]
     noise = rng.choice(["gaussian", "laplace", "short"])
     rows = rows_of(rng, 14)
     tables = [rows, *(relation.near(rows, rng) for _ in range(near))]

@@ -30,6 +30,7 @@ WANTED = {
     "purposes": 5_000,
     "wire": 5_000,
     "studies": 5_000,
+    "vault": 5_000,
     "postgres": 5_000,
     "spark": 5_000,
     "replicas": 300,
@@ -56,6 +57,7 @@ FEW = {
     "purposes": 40,
     "wire": 40,
     "studies": 36,
+    "vault": 24,
     "postgres": 84,
     "replicas": 12,
     "learners": 8,
@@ -85,6 +87,8 @@ def compared(
             pairs += studies.studies(seed, near)
         elif path in ON_A_SERVER:
             pairs += getattr(elsewhere, path)(where, seed, near)
+        elif path == "vault":
+            pairs += elsewhere.vault(seed, near)
         elif path == "spark":
             pairs += elsewhere.spark(where, seed, near)
         else:

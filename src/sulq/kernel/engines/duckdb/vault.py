@@ -60,6 +60,8 @@ TEXT_WIDTH = 32
 """Bytes that a text of an open column takes, as far as one can say beforehand."""
 SORTED_SHARE = 8
 """One part in so many of the memory is for rows that are put in order at once."""
+HELD_SHARE = 4
+"""One part in so many of the memory may keep what was read of a vault, and work on it."""
 OFF = "statistics_propagation,filter_pushdown"
 """Steps of the optimiser that would let the scan leave out rows by their least and greatest
 values, or plan by them."""
@@ -271,6 +273,8 @@ def open_vault(
     try:
         settle(connection, threads, False)
         run(connection, f"SET disabled_optimizers = '{OFF}'", complaint)
+        held = f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // HELD_SHARE >> 20}MiB"
+        run(connection, f"SET memory_limit = '{held}'", complaint)
         run(connection, f"ATTACH {Dialect.text(str(place))} AS {VAULT} (READ_ONLY)", complaint)
         run(connection, f"CREATE VIEW {TABLE} AS FROM {VAULT}.main.{TABLE}", complaint)
         rows = int(run(connection, f"SELECT count(*) FROM {TABLE}", complaint)[0][0])
