@@ -407,7 +407,8 @@ class Calls:
 def facts_call(path: str) -> Call[Facts]:
     def read(text: bytes) -> Facts:
         found = parsed(SchemaReply, text)
-        schema, promise = schema_from_json(found.facts), Promise.from_json(found.promise)
+        schema = schema_from_json(found.facts).with_meanings(found.meanings)
+        promise = Promise.from_json(found.promise)
         return Facts(
             table=found.table,
             schema=schema,

@@ -11,7 +11,15 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.errors import InvalidQuery
-from sulq.kernel.schema.columns import Category, Column, Flag, Number, Scalar
+from sulq.kernel.schema.columns import (
+    Category,
+    Column,
+    Flag,
+    Number,
+    Scalar,
+    labels_of,
+    meaning_of,
+)
 
 OPEN = "?"
 """Stands where the owner must write a bound or a value."""
@@ -19,10 +27,10 @@ KINDS = ("number", "category", "flag", "text")
 SAID = ("proposed", "identifier_ok", "partial")
 """What the owner says of a column to `sulq check`: in the policy file, never in the schema."""
 OPTIONS = {
-    "number": ("step", "public", *SAID),
-    "category": ("public", *SAID),
-    "flag": ("public", *SAID),
-    "text": SAID,
+    "number": ("step", "public", "about", "measured_in", *SAID),
+    "category": ("public", "about", "labels", *SAID),
+    "flag": ("public", "about", *SAID),
+    "text": ("about", *SAID),
 }
 _RATIO = re.compile(r"-?\d{1,40}/[1-9]\d{0,40}", re.ASCII)
 
@@ -69,7 +77,8 @@ class ColumnPolicy:
                 facts = {"category": list(column.values or ())}
             case Flag():
                 facts = {"flag": True}
-        return cls(column.name, facts | ({"public": True} if column.public else {}))
+        facts |= {"public": True} if column.public else {}
+        return cls(column.name, facts | meaning_of(column))
 
     @property
     def kind(self) -> str:
@@ -97,18 +106,23 @@ class ColumnPolicy:
         if self.lacks:
             raise InvalidQuery(f"column {self.name!r} {self.lacks}")
         public = bool(self.facts.get("public", False))
+        about = self.facts.get("about", "")
         given = self.facts[self.kind]
         if self.kind == "number":
             if not isinstance(given, list) or len(given) != 2:
                 raise InvalidQuery(f"columns.{self.name}: number must be [low, high]")
             low, high = (_scalar(bound, self.name) for bound in given)
             step = self.facts.get("step")
-            return Number(self.name, low, high, _step(step, self.name), public)
+            words = {"about": about, "measured_in": self.facts.get("measured_in", "")}
+            return Number(self.name, low, high, _step(step, self.name), public, **words)
         if self.kind == "category":
             if not isinstance(given, list):
                 raise InvalidQuery(f"columns.{self.name}: category must be a list of values")
-            return Category(self.name, given, public)
-        return Category(self.name) if self.kind == "text" else Flag(self.name, public)
+            labels = labels_of(given, self.facts.get("labels", {}))
+            return Category(self.name, given, public, about=about, labels=labels)
+        if self.kind == "text":
+            return Category(self.name, about=about)
+        return Flag(self.name, public, about=about)
 
 
 def _scalar(value: object, name: str) -> Scalar:

@@ -165,6 +165,8 @@ Which rows: keep = "first" or "last" with by = "day", else by a hash of their va
   flag = true               yes or no: true, t, yes, y, 1 and false, f, no, n, 0
   text = true               text of any kind, asked about by its value
   public = true             everybody may know this of EVERY row, exactly and free of charge
+  about = "length of stay"  what it is, in people's words; measured_in = "days" says its unit, and
+                            labels = {I21 = "infarction"} what values mean. These change no price
 Write bounds or values in place of "?", then run: sulq check, sulq publish""",
 }
 """What `sulq init` says in the file it writes."""
@@ -261,7 +263,8 @@ def _unit_lines(table: TablePolicy) -> list[str]:
 
 def _option_lines(table: TablePolicy) -> list[str]:
     """Shares of analysts, and the ways of accounting and of release that are turned on."""
-    lines = [f"grants.{_key(who)} = {_value(credits)}" for who, credits in table.grants.items()]
+    lines = [f"person_word = {_value(table.person_word)}"] if table.person_word else []
+    lines += [f"grants.{_key(who)} = {_value(credits)}" for who, credits in table.grants.items()]
     if table.version_budget is not None:
         lines.append(f"version_budget = {_value(table.version_budget)}")
     lines += [

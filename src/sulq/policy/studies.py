@@ -25,7 +25,9 @@ from sulq.kernel.schema.columns import DEFAULT_AT_MOST
 from sulq.kernel.schema.study import DEFAULT_CEILING, EventTable, Keep, Study, not_for_a_study
 from sulq.policy.tables import TablePolicy
 
-KEYS = ("ledger", "promise", "person", "grants", "population", "apart", "receipts")
+KEYS = (
+    *("ledger", "promise", "person", "person_word", "grants", "population", "apart", "receipts"),
+)
 TABLE_KEYS = ("source", "columns", "person", "at_most", "csv", "xlsx")
 EVENT_KEYS = ("max_rows", "keep", "by", "ceiling")
 REFUSED = {
@@ -130,6 +132,7 @@ class StudyPolicy(TablePolicy):
             person=self.unit,
             tables=[table.event_table(self.unit) for table in self.events],
             at_most=DEFAULT_AT_MOST if self.at_most is None else self.at_most,
+            person_word=self.person_word,
         )
 
 

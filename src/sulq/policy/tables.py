@@ -41,6 +41,7 @@ KEYS = (
     "partners",
     "sharing",
     "vault",
+    "person_word",
 )
 
 
@@ -76,6 +77,8 @@ class TablePolicy:
     sharing: bool = False
     """Whoever was told an answer may share it with others who have a token of this table."""
     vault: bool | None = None  # clamped and rounded once; None: for large files
+    person_word: str | Sequence[str] = ""
+    """What one of those who are protected is called; or that, and what several are called."""
     companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     beside: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     """The other tables of the policy."""
@@ -94,6 +97,7 @@ class TablePolicy:
             unit=schema.unit,
             max_rows=schema.max_rows,
             at_most=None if schema.at_most == DEFAULT_AT_MOST else schema.at_most,
+            person_word=schema.meanings().get("person", ""),
         )
 
     @classmethod
@@ -143,6 +147,7 @@ class TablePolicy:
             partners=_partners(name, facts["partners"]) if "partners" in facts else None,
             sharing=_yes(name, "sharing", facts.get("sharing", False)),
             vault=_yes(name, "vault", facts["vault"]) if "vault" in facts else None,
+            person_word=facts.get("person_word", ""),
         )
 
     @property
@@ -216,6 +221,7 @@ class TablePolicy:
             max_rows=self.max_rows,
             at_most=DEFAULT_AT_MOST if self.at_most is None else self.at_most,
             strata=self.strata,
+            person_word=self.person_word,
         )
 
 

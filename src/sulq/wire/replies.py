@@ -202,6 +202,8 @@ class SchemaReply(Reply):
     model_config = ConfigDict(frozen=True, populate_by_name=True, protected_namespaces=())
     table: str
     facts: Annotated[dict[str, Any], Field(alias="schema")]
+    meanings: dict[str, Any] = {}
+    """Words for columns, values and who is protected; `Schema.with_meanings` reads them."""
     promise: dict[str, str | int | None]
     size: int | None = None
     who: str = ""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sulq.server.console.ask.answer import csv_text
+from sulq.server.console.ask.answer_files import csv_of, sheet_of
 
 MORE = ["credits", "confidence", "receipt", "note"]
 TOLD = ["2.5", "95 %", "#0007 #0008", ""]
@@ -20,7 +20,7 @@ def text_of(rows: list[tuple[Any, ...]], *names: str) -> list[list[str]]:
     columns = [SimpleNamespace(name=name, is_key=True) for name in names]
     result: Any = SimpleNamespace(columns=columns, rows=rows, confidence=Fraction(95, 100))
     reply: Any = SimpleNamespace(receipts=[7, 8], credits=2.5)
-    return list(csv.reader(io.StringIO(csv_text(result, reply))))
+    return list(csv.reader(io.StringIO(csv_of(sheet_of(result, reply)))))
 
 
 def test_every_row_is_in_the_file() -> None:

@@ -17,7 +17,8 @@ from sulq.beliefs.confidence import one_in, worst
 from sulq.database import Analyst
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Caller, Role
-from sulq.server.console.ask.answer import _pairs, answer_cell, result_sentence
+from sulq.server.console.ask.answer import _pairs, result_sentence
+from sulq.server.console.ask.cells import answer_cell
 from sulq.server.console.ask.page import (
     AnsweredView,
     Asking,

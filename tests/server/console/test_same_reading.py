@@ -10,15 +10,10 @@ from typing import Any
 import pytest
 
 from sulq.kernel.noise.laws import DiscreteGaussian, NoNoise
-from sulq.server.console.ask.answer import (
-    _chart,
-    _row,
-    answer_cell,
-    bars_text,
-    csv_text,
-    estimate_cell,
-    result_sentence,
-)
+from sulq.server.console.ask.answer import _row, bars_text, result_sentence
+from sulq.server.console.ask.answer_charts import figure_views
+from sulq.server.console.ask.answer_files import csv_of, sheet_of
+from sulq.server.console.ask.cells import answer_cell, estimate_cell
 from sulq.server.console.labels import Figure, Shape
 from sulq.sql.evaluate.linear_forms import Estimate, Noisy
 from sulq.sql.evaluate.result import Result, ResultColumn, Stated, mean
@@ -51,7 +46,7 @@ def result() -> Result:
 
 
 def lines_of(result: Result, counted: str = "") -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(csv_text(result, sql_reply(result), counted))))
+    return list(csv.DictReader(io.StringIO(csv_of(sheet_of(result, sql_reply(result), counted)))))
 
 
 def test_what_has_no_reading_has_none_anywhere(result: Result) -> None:
@@ -80,7 +75,7 @@ def test_ranges_agree_and_stay_within_the_bounds(result: Result) -> None:
         assert line["hours"] == f"{record['hours']:.{places}f}"  # digits end where noise begins
         assert places <= 2
     assert lines_of(result)[1]["hours_low"] == "0"
-    chart = str(_chart(result, [1], SHAPE))
+    chart = str(figure_views(result, SHAPE)[0].chart)
     assert "−" not in chart and 'x1="-' not in chart  # no whisker below 0
 
 

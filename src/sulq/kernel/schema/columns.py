@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
@@ -71,12 +72,27 @@ def _check_name(name: object) -> None:
         raise InvalidQuery(f"a column name must be a text of 1 to 200 characters, got {name!r:.80}")
 
 
+LONGEST_WORDS = 200
+
+
+def _check_words(value: object, what: str, most: int = LONGEST_WORDS) -> None:
+    """Words for people: one line of text. They bear on no price, digest or answer."""
+    if not isinstance(value, str) or len(value) > most or not (value.isprintable() or not value):
+        raise InvalidQuery(f"{what} must be one line of up to {most} letters, got {value!r:.60}")
+
+
+def _words() -> Any:
+    """A field of words for people: whoever compares two columns looks at what they hold."""
+    return field(default="", kw_only=True, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """A numeric column and the bounds everybody may know: values outside are clamped.
 
     `step` is the natural lattice (1 for ages, 0.01 for prices in cents). Bounds may be dates
-    (counted in days) or datetimes (in seconds).
+    (counted in days) or datetimes (in seconds). `about` says what the column is ("length of stay")
+    and `measured_in` what it is counted in ("days").
     """
 
     name: str
@@ -89,9 +105,13 @@ class Number:
     """The natural step in user units; dates are whole days."""
     kind: str = field(init=False, compare=False, repr=False)
     """ "number", "date" or "datetime"."""
+    about: str = _words()
+    measured_in: str = _words()
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        _check_words(self.about, f"{self.name}: about")
+        _check_words(self.measured_in, f"{self.name}: measured_in", 40)
         low = as_number(self.low, f"{self.name}: low")
         high = as_number(self.high, f"{self.name}: high")
         if _kind_of(self.low) != _kind_of(self.high):
@@ -118,14 +138,21 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A text or integer column with declared values; without values it is open text."""
+    """A text or integer column with declared values; without values it is open text.
+
+    `about` says what the column is, and `labels` what its values mean: {"I21": "infarction"}.
+    """
 
     name: str
     values: Sequence[str] | Sequence[int] | None = None
     public: bool = False
+    about: str = _words()
+    labels: Mapping[Any, str] = field(default_factory=dict, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        _check_words(self.about, f"{self.name}: about")
+        self._check_labels()
         if self.values is None:
             if self.public:
                 raise InvalidQuery(f"{self.name}: open text cannot be public; declare its values")
@@ -148,16 +175,38 @@ class Category:
                 raise InvalidQuery(f"{self.name}: a value is not storable text")
         object.__setattr__(self, "values", tuple(self.values))
 
+    def _check_labels(self) -> None:
+        if not isinstance(self.labels, Mapping):
+            raise InvalidQuery(
+                f'{self.name}: labels must say what values mean, such as {{"I21": "infarction"}},'
+                f" got {type(self.labels).__name__}"
+            )
+        unknown = [value for value in self.labels if value not in (self.values or ())]
+        if unknown:
+            raise InvalidQuery(
+                f"{self.name}: labels name {unknown[0]!r:.60}, which is no declared value"
+            )
+        for value, said in self.labels.items():
+            _check_words(said, f"{self.name}: the label of {value!r:.60}")
+        object.__setattr__(self, "labels", dict(self.labels))
+
+    def said(self, value: object) -> str:
+        """A value with its label: "I21: infarction"."""
+        label = self.labels.get(value, "") if self.labels else ""
+        return f"{value}: {label}" if label else str(value)
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A yes/no column: booleans or 0/1; anything else is NULL."""
+    """A yes/no column: booleans or 0/1; anything else is NULL. `about` says what it is."""
 
     name: str
     public: bool = False
+    about: str = _words()
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        _check_words(self.about, f"{self.name}: about")
 
 
 Column = Number | Category | Flag
@@ -181,6 +230,8 @@ class Schema:
     `unit="row"` protects each row. `Schema(..., unit="person_id", max_rows=4)` protects each
     person, of whom at most `max_rows` rows count. `at_most` bounds the rows under add-remove.
     `strata` names the public columns whose cells are accounts (default: all that can be).
+    `person_word` is what one of those who are protected is called, "patient"; where more of them
+    are not "patients", it is a pair such as ("child", "children").
     """
 
     columns: tuple[Column, ...]
@@ -190,6 +241,7 @@ class Schema:
     strata: tuple[str, ...]
     bits: int
     _by_name: Mapping[str, Column] = field(compare=False, repr=False)
+    _words: tuple[str, str] = field(compare=False, repr=False)
 
     MOST_ACCOUNTS: ClassVar[int] = 4_096
     of_study: ClassVar[bool] = False  # of several tables about the same persons
@@ -202,6 +254,7 @@ class Schema:
         at_most: int = DEFAULT_AT_MOST,
         strata: Sequence[str] | None = None,
         bits: int = 24,
+        person_word: str | Sequence[str] = "",
     ) -> None:
         for column in columns:
             if not isinstance(column, Number | Category | Flag):
@@ -233,6 +286,7 @@ class Schema:
         put(self, "at_most", at_most)
         put(self, "bits", bits)
         put(self, "_by_name", by_name)
+        put(self, "_words", _word_pair(person_word))
         put(self, "strata", self._chosen_strata(strata))
 
     def _chosen_strata(self, named: Sequence[str] | None) -> tuple[str, ...]:
@@ -291,7 +345,12 @@ class Schema:
     @property
     def who(self) -> str:
         """Who is protected, in the plural."""
-        return "rows" if self.unit == "row" else "persons"
+        return self._words[1] or ("rows" if self.unit == "row" else "persons")
+
+    @property
+    def each(self) -> str:
+        """Who is protected, in the singular."""
+        return self._words[0] or ("row" if self.unit == "row" else "person")
 
     @property
     def held(self) -> str:
@@ -307,7 +366,25 @@ class Schema:
             at_most=self.at_most,
             strata=self.strata,
             bits=bits,
+            person_word=self._words,
         )
+
+    def meanings(self) -> dict[str, Any]:
+        """What columns, values and those who are protected are called; apart from `to_json`, for
+        nothing that is priced, hashed or answered depends on it. `with_meanings` reads it back."""
+        found: dict[str, Any] = {"person": list(self._words)} if self._words[0] else {}
+        columns = {column.name: said for column in self.columns if (said := meaning_of(column))}
+        return found | ({"columns": columns} if columns else {})
+
+    def with_meanings(self, said: Mapping[str, Any]) -> Schema:
+        """The same schema with these words; of what it does not have, none."""
+        columns = said.get("columns", {})
+        found = copy(self)
+        put = object.__setattr__
+        put(found, "columns", tuple(_meant(c, columns.get(c.name, {})) for c in self.columns))
+        put(found, "_by_name", {column.name: column for column in found.columns})
+        put(found, "_words", _word_pair(said.get("person", "")))
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """The public facts as JSON-ready values; reads back with `Schema.from_json`."""
@@ -334,6 +411,58 @@ class HiddenColumns:
 
     def __contains__(self, name: object) -> bool:
         return name not in self.public
+
+
+def _word_pair(given: object) -> tuple[str, str]:
+    """One of those who are protected, and several; a text makes the plural by its rule."""
+    pair = (given, given and plural(str(given))) if isinstance(given, str) else given
+    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+        raise InvalidQuery(
+            'person_word must be a word such as "patient", or two such as ["child", "children"],'
+            f" got {given!r:.60}"
+        )
+    for word in pair:
+        _check_words(word, "person_word", 40)
+    return str(pair[0]), str(pair[1])
+
+
+def plural(word: str) -> str:
+    """More of what a word names, by the rule."""
+    if word.endswith("sis"):
+        return word[:-2] + "es"
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return word[:-1] + "ies"
+    if word.endswith(("x", "ch", "sh")):
+        return word + "es"
+    return word if word.endswith("s") else word + "s"
+
+
+def meaning_of(column: Column) -> dict[str, Any]:
+    """The words for people that a column carries, those that there are."""
+    found: dict[str, Any] = {"about": column.about} if column.about else {}
+    if isinstance(column, Number) and column.measured_in:
+        found["measured_in"] = column.measured_in
+    if isinstance(column, Category) and column.labels:
+        found["labels"] = {str(value): said for value, said in column.labels.items()}
+    return found
+
+
+def _meant(column: Column, said: Mapping[str, Any]) -> Column:
+    """The column with these words."""
+    about = said.get("about", "")
+    if isinstance(column, Number):
+        return replace(column, about=about, measured_in=said.get("measured_in", ""))
+    if isinstance(column, Category):
+        return replace(column, about=about, labels=labels_of(column.values, said.get("labels", {})))
+    return replace(column, about=about)
+
+
+def labels_of(values: Sequence[Any] | None, labels: Any) -> Any:
+    """Labels by value, where a file has the values as text."""
+    if not isinstance(labels, Mapping):
+        return labels
+    by_text = {str(value): value for value in values or ()}
+    return {by_text.get(str(value), value): said for value, said in labels.items()}
 
 
 def _count(columns: Sequence[Column], name: str) -> int:

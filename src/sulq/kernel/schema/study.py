@@ -202,6 +202,7 @@ class Study(Schema):
         tables: Sequence[EventTable],
         at_most: int = DEFAULT_AT_MOST,
         bits: int = 24,
+        person_word: str | Sequence[str] = "",
     ) -> None:
         _check_table_name(name)
         _check_columns(name, columns)
@@ -217,7 +218,8 @@ class Study(Schema):
             raise InvalidQuery(
                 f"a study has up to {MOST_TABLES} tables, whose names differ, got {names}"
             )
-        Schema.__init__(self, *columns, unit=person, max_rows=1, at_most=at_most, bits=bits)
+        terms: dict[str, Any] = {"at_most": at_most, "bits": bits, "person_word": person_word}
+        Schema.__init__(self, *columns, unit=person, max_rows=1, **terms)
         put = object.__setattr__
         put(self, "name", name)
         put(self, "tables", tables)
@@ -278,6 +280,7 @@ class Study(Schema):
             tables=self.tables,
             at_most=self.at_most,
             bits=bits,
+            person_word=self._words,
         )
 
     def to_json(self) -> dict[str, Any]:

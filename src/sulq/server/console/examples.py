@@ -20,7 +20,7 @@ from sulq.server.console.ask.request import (
     price_statement,
     span_bar,
 )
-from sulq.server.console.labels import bound_text
+from sulq.server.console.labels import bound_text, capital, words_of
 
 FEW = 12
 """Groups that still fit into one picture."""
@@ -97,14 +97,14 @@ def _counted(
     schema: Schema, table: str, numbers: list[Number], flags: list[Flag]
 ) -> Starter | None:
     """Return a count of the rows or people that meet one condition."""
-    asked = f"SELECT {count_sql(schema)} AS {schema.who}\nFROM {name(table)}\nWHERE"
+    asked = f"SELECT {count_sql(schema)} AS {name(schema.who)}\nFROM {name(table)}\nWHERE"
     if numbers:
         first = numbers[0]
         middle = _round(sum(first.range, Fraction(0)) / 2, first)
-        title = f"How many {schema.who} have {first.name} of {middle} or more?"
+        title = f"How many {schema.who} have {words_of(first)} of {middle} or more?"
         return Starter(title, f"{asked} {name(first.name)} >= {middle}")
     if flags and schema.unit != "row":
-        title = f"How many {schema.who} have {flags[0].name}?"
+        title = f"How many {schema.who} have {words_of(flags[0])}?"
         return Starter(title, f"{asked} {name(flags[0].name)}")
     return None
 
@@ -118,11 +118,11 @@ def _by_group(
     by = name(groups[0].name)
     if numbers:
         measured = numbers[1] if len(numbers) > 1 else numbers[0]
-        title = f"Average {measured.name} by {groups[0].name}"
+        title = f"Average {words_of(measured)} by {words_of(groups[0])}"
         figure = f"AVG({name(measured.name)}) AS average"
     else:
-        title = f"{schema.who.capitalize()} by {groups[0].name}"
-        figure = f"{count_sql(schema)} AS {schema.who}"
+        title = f"{schema.who.capitalize()} by {words_of(groups[0])}"
+        figure = f"{count_sql(schema)} AS {name(schema.who)}"
     return Starter(title, f"SELECT {by}, {figure}\nFROM {name(table)}\nGROUP BY {by}")
 
 
@@ -130,9 +130,9 @@ def _bands(schema: Schema, table: str, column: Number) -> Starter:
     """Return a histogram of one number, in bands of equal width."""
     named, width = name(column.name), band_width(column)
     return Starter(
-        f"{column.name} in bands of {width}",
+        f"{capital(words_of(column)) if column.about else column.name} in bands of {width}",
         f"SELECT FLOOR({named} / {width}) * {width} AS {named}_from,"
-        f" {count_sql(schema)} AS {schema.who}\nFROM {name(table)}\nGROUP BY 1",
+        f" {count_sql(schema)} AS {name(schema.who)}\nFROM {name(table)}\nGROUP BY 1",
     )
 
 
@@ -140,8 +140,8 @@ def _share(table: str, flags: list[Flag]) -> Starter:
     """Return the share of one flag, among the rows of another flag where there are two."""
     asked = f"SELECT AVG({name(flags[-1].name)}) AS share\nFROM {name(table)}"
     if len(flags) == 1:
-        return Starter(f"Share of {flags[0].name}", asked)
-    title = f"Share of {flags[-1].name} among {flags[0].name}"
+        return Starter(f"Share of {words_of(flags[0])}", asked)
+    title = f"Share of {words_of(flags[-1])} among {words_of(flags[0])}"
     return Starter(title, f"{asked}\nWHERE {name(flags[0].name)}")
 
 

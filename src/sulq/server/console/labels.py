@@ -15,9 +15,17 @@ from sulq.formatting import spelled
 from sulq.kernel.query.expressions import Column, Expression, Literal, Operation
 from sulq.kernel.query.sql_text import PERSONS, sql_text
 from sulq.kernel.query.sum_query import Group, SumQuery
-from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema, meaning_of, plural
 from sulq.kernel.schema.columns import Column as Declared
-from sulq.sql.parse.select import Aggregate, GroupKey, Item, Released, Select, aggregates_of
+from sulq.sql.parse.select import (
+    Aggregate,
+    Grouping,
+    GroupKey,
+    Item,
+    Released,
+    Select,
+    aggregates_of,
+)
 
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve"
 NOUNS = {
@@ -56,6 +64,10 @@ class Figure:
     kind: str
     grain: str = ""
     """To what its values are known at best: "the day", "the whole number"."""
+    said: str = ""
+    """What an axis says of it: "average stay, days"."""
+    meant: bool = False
+    """True if its owner says what the column is: then it is called so everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,8 @@ class Shape:
     """True if the statement says how its rows are sorted."""
     other: bool = False
     """True if a row for what is other or missing comes on top."""
+    labels: tuple[Category | None, ...] = ()
+    """Of each group the column whose values have labels, if they do."""
 
 
 def shape_of(select: Select, schema: Schema) -> Shape:
@@ -77,7 +91,14 @@ def shape_of(select: Select, schema: Schema) -> Shape:
     while isinstance(select.source, Select):  # around another: what that gives
         select = replace(select.source, items=_unfolded(select.items))
     names = {item.of.place: item.name for item in select.items if isinstance(item.of, GroupKey)}
-    groups = tuple(names.get(place, "group") for place in range(len(select.groups)))
+    of = [grouped_by(grouping, schema) for grouping in select.groups]
+    groups = tuple(
+        names.get(place, "group") if column is None or not short_about(column) else words_of(column)
+        for place, column in enumerate(of)
+    )
+    labels = tuple(
+        column if isinstance(column, Category) and column.labels else None for column in of
+    )
     cells = 1
     for grouping in select.groups:
         cells *= max(1, sum(grouping.labels[at] is not None for at in grouping.shown))
@@ -87,7 +108,35 @@ def shape_of(select: Select, schema: Schema) -> Shape:
         if aggregates_of(item.of)
     )
     other = any(grouping.labels[at] is None for grouping in select.groups for at in grouping.shown)
-    return Shape(figures=figures, groups=groups, cells=cells, ordered=ordered, other=other)
+    return Shape(
+        figures=figures, groups=groups, cells=cells, ordered=ordered, other=other, labels=labels
+    )
+
+
+def grouped_by(grouping: Grouping, schema: Schema) -> Declared | None:
+    """The column whose values are the groups; None where they are made of it."""
+    group = grouping.group
+    of = group.of
+    plain = isinstance(of, Column) and of.name in schema
+    if not plain or group.edges is not None or group.bins is not None:
+        return None
+    return schema[of.name] if isinstance(of, Column) else None
+
+
+LONGEST_ABOUT = 48
+
+
+def short_about(column: Declared) -> str:
+    """What a column is, short enough for a sentence; empty where its owner says nothing short."""
+    said = re.split(r"[,;:(.]", column.about)[0].strip()
+    return said if len(said) <= LONGEST_ABOUT else ""
+
+
+def words_of(column: Declared) -> str:
+    """A column in the middle of a sentence: what it is, else its name."""
+    said = short_about(column)
+    plain = len(said) > 1 and said[1].islower()
+    return (said[:1].lower() + said[1:] if plain else said) or column.name
 
 
 def _unfolded(items: Sequence[Item]) -> tuple[Item, ...]:
@@ -104,7 +153,8 @@ def _figure(name: str, of: object, inside: Sequence[Aggregate], schema: Schema) 
     column = inside[0].of.name if plain and isinstance(inside[0].of, Column) else ""
     median = kind == "quantile" and inside[0].share is not None and inside[0].share * 2 == 1
     noun = "median" if median else NOUNS.get(kind, "number")
-    unit = {"count": "rows", "persons": "persons"}.get(kind, _measure(column, schema))
+    people = schema.who if schema.unit == "row" or kind == "persons" else "rows"
+    unit = people if counts else _measure(column, schema)
     sized = all(aggregate.kind in SIZED for aggregate in inside) and plain
     place = inside[0].span if plain else None
     grain = _grain(kind, column, schema) if plain else ""
@@ -118,7 +168,22 @@ def _figure(name: str, of: object, inside: Sequence[Aggregate], schema: Schema) 
         span=place,
         kind=kind,
         grain=grain,
+        said=_said(noun, column, schema, people if counts else ""),
+        meant=column in schema and bool(meaning_of(schema[column])),
     )
+
+
+def _said(noun: str, column: str, schema: Schema, people: str) -> str:
+    """What a figure is, as an axis says it: "average length of stay, days"."""
+    if people:
+        return f"number of {people}"
+    if noun == "number" or column not in schema:
+        return ""
+    declared = schema[column]
+    unit = declared.measured_in if isinstance(declared, Number) else ""
+    share = noun == "average" and isinstance(declared, Flag)
+    what = "share of" if share else noun if noun in ("average", "total", "median") else f"{noun} of"
+    return f"{what} {words_of(declared)}{unit and f', {unit}'}"
 
 
 def _grain(kind: str, column: str, schema: Schema) -> str:
@@ -143,7 +208,7 @@ def _measure(column: str, schema: Schema) -> str:
     declared = schema[column]
     if isinstance(declared, Number) and declared.kind != "number":
         return "days" if declared.kind == "date" else "seconds"
-    return column
+    return (declared.measured_in if isinstance(declared, Number) else "") or column
 
 
 def number_word(count: int) -> str:
@@ -151,24 +216,19 @@ def number_word(count: int) -> str:
     return words[count] if 0 <= count < len(words) else spelled(count, 0)
 
 
-def plural(word: str, count: int = 2) -> str:
-    if count == 1:
-        return word
-    if word.endswith("y") and word[-2:-1] not in "aeiou":
-        return word[:-1] + "ies"
-    if word.endswith(("x", "ch", "sh")):
-        return word + "es"
-    return word if word.endswith("s") else word + "s"
+def counted(word: str, count: int) -> str:
+    """A word after a number: "one count", "two counts"."""
+    return word if count == 1 else plural(word)
 
 
 def groups_word(groups: Sequence[str]) -> str:
     """ "regions", or "groups" where there are several or an expression."""
-    plain = len(groups) == 1 and re.fullmatch(r"[a-z]+", groups[0]) is not None
+    plain = len(groups) == 1 and re.fullmatch(r"[a-z][a-z ]*", groups[0]) is not None
     return plural(groups[0]) if plain else "groups"
 
 
 def group_word(groups: Sequence[str]) -> str:
-    plain = len(groups) == 1 and re.fullmatch(r"[a-z_]+", groups[0]) is not None
+    plain = len(groups) == 1 and re.fullmatch(r"[a-z_][a-z_ ]*", groups[0]) is not None
     return groups[0] if plain else "group"
 
 
@@ -181,11 +241,6 @@ def listed(names: Sequence[str]) -> str:
 
 def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def one(schema: Schema) -> str:
-    """Who is protected, in the singular."""
-    return "row" if schema.unit == "row" else "person"
 
 
 def key_text(key: object) -> str:
@@ -206,10 +261,11 @@ def values_text(column: Declared) -> str:
     if isinstance(column, Category):
         if column.values is None:
             return "any text"
-        shown = ", ".join(str(value) for value in column.values[:MOST_VALUES])
+        shown = ", ".join(column.said(value) for value in column.values[:MOST_VALUES])
         more = len(column.values) - MOST_VALUES
         return f"{shown} and {more} more" if more > 0 else shown
-    return f"{bound_text(column, column.low)} to {bound_text(column, column.high)}"
+    ends = f"{bound_text(column, column.low)} to {bound_text(column, column.high)}"
+    return f"{ends} {column.measured_in}".strip()
 
 
 def short_values(column: Declared) -> str:
@@ -378,15 +434,18 @@ def _figures(terms: Sequence[Expression]) -> list[str]:
         averages = [f"AVG({columns[0]}) AS average"]
     if spelled_[0] == "1" and len(terms) == 2 and columns:
         return averages
-    present = {f"CASE WHEN {x} IS NOT NULL THEN 1 ELSE 0 END" for x in columns}
-    counted = ["COUNT(*) AS n"] if "1" in spelled_ else []
+    present = {f"CASE WHEN {x} IS NOT NULL THEN 1 ELSE 0 END": x for x in columns}
     added = [
         text
         for text, centred in zip(spelled_, inner, strict=True)
         if text != "1" and not centred and text not in present
     ]
     totals = [f"SUM({text}) AS total_{at}" for at, text in enumerate(added, 1)]
-    return [*counted, *averages, *([f"SUM({added[0]}) AS total"] if len(added) == 1 else totals)]
+    if len(added) == 1:
+        totals = [f"SUM({added[0]}) AS total"]
+    made = dict(zip([*columns, *added], [*averages, *totals], strict=True)) | {"1": "COUNT(*) AS n"}
+    of = [present.get(text, centred or text) for text, centred in zip(spelled_, inner, strict=True)]
+    return [made[one] for one in dict.fromkeys(of)]  # in the order of the sums
 
 
 def _without_presence(query: SumQuery) -> str:

@@ -31,7 +31,6 @@ from sulq.kernel.schema.columns import Flag, Number, Schema
 from sulq.kernel.schema.promise import Promise
 from sulq.server.console.framework import fragment
 from sulq.server.console.history import when_text
-from sulq.server.console.labels import one
 from sulq.server.console.plots import Plot
 from sulq.server.console.related_releases import Beliefs, becomes, beliefs, broken
 from sulq.server.executor import Anybody
@@ -215,7 +214,7 @@ def risk_view(session: TableSession) -> RiskView:
     account = database.statement()
     spent = account.statement.spent.credits_fraction
     held = beliefs(promise, spent)
-    unit = one(database.schema)
+    unit = database.schema.each
     sigma = database.calibration.unit_standard_deviation
     limit = rebuilding_limit(promise, sigma)
     tried = attacked_view(session)

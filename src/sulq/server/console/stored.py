@@ -11,39 +11,43 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote as quoted
 
 import numpy as np
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
 
 from sulq.answers.oracle import Answer
 from sulq.database import Analyst, Database
 from sulq.errors import SulqError
-from sulq.formatting import credits_word, ordinal
+from sulq.formatting import credits_word, ordinal, sheet_text
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.server.address import base_of
 from sulq.server.auth.tokens import Role
 from sulq.server.boards import Entry
-from sulq.server.console.ask.answer import AnswerView, answer_cell, answer_view
+from sulq.server.console.ask.answer import AnswerView, answer_view
+from sulq.server.console.ask.answer_files import XLSX, workbook
+from sulq.server.console.ask.cells import answer_cell
 from sulq.server.console.ask.page import python_text, titled
 from sulq.server.console.ask.request import AskRequest, PricedStatement
-from sulq.server.console.framework import Form, fragment
+from sulq.server.console.framework import Form, fragment, problem_card
 from sulq.server.console.history import Event, history, when_text
 from sulq.server.console.labels import key_text, restated, shape_of
 from sulq.server.errors import HttpProblem, not_found
-from sulq.server.executor import Asker
+from sulq.server.executor import Asker, run_free
 from sulq.server.saved_answers import SavedAnswer
 from sulq.server.service.catalog import id_of
 from sulq.server.service.session import TableSession
+from sulq.sql.evaluate.result import Result
 from sulq.wire import SqlBody, sql_reply
 
 router = APIRouter(include_in_schema=False)
 Number = Annotated[int, Path(ge=1, le=2**62)]
+FileKind = Literal["csv", "svg", "xlsx"]
 MOST_CELLS = 500
 """Cells that are shown of a question that was not asked in SQL."""
 
@@ -141,7 +145,8 @@ def stored_view(session: TableSession, number: int, base: str) -> StoredView:
     oracle = database if event.analyst == OWNER else database.as_analyst(event.analyst)
     if kept is None or not kept.sql:
         kept = _restated(oracle, session, event, kept)
-    shown = None if kept is None or not kept.sql else _asked_again(oracle, session, kept, base)
+    asked = None if kept is None or not kept.sql else _asked_again(oracle, session, kept)
+    shown = None if asked is None else _shown(asked, session, number, base)
     cells = None if shown is not None else _cells(oracle, event)
     title = titled(event, own or unnamed(kept))
     paid = credits_word(event.credits) if event.credits else "free"
@@ -257,8 +262,8 @@ def _restated(
 
 
 def _asked_again(
-    oracle: Database | Analyst, session: TableSession, kept: SavedAnswer, base: str
-) -> AnswerView | None:
+    oracle: Database | Analyst, session: TableSession, kept: SavedAnswer
+) -> tuple[PricedStatement, Result] | None:
     """The stored answer of a statement; None where it could not be read for nothing."""
     terms: dict[str, Any] = {"table": session.table, "credits": kept.credits, "rows": kept.rows}
     try:
@@ -271,10 +276,57 @@ def _asked_again(
     shape = shape_of(quote.plan.select, oracle.schema)
     wish = AskRequest(kept.sql, rows=kept.rows)
     found = PricedStatement(wish, oracle, session.table, quote, shape, kept.credits, kept.rows)
-    sent = SqlBody(sql=kept.sql, credits=kept.credits, rows=kept.rows)
+    return found, result
+
+
+def told_result(session: TableSession, number: int) -> tuple[PricedStatement, Result]:
+    """The numbers of an answer that the caller may open, and what they were asked by."""
+    event = told_entry(session, number)
+    database = session.database
+    oracle = database if event.analyst == OWNER else database.as_analyst(event.analyst)
+    kept = session.service.saved.find(session.shelf(event.analyst), number)
+    if kept is None or not kept.sql:
+        kept = _restated(oracle, session, event, kept)
+    found = None if kept is None or not kept.sql else _asked_again(oracle, session, kept)
+    if found is None:
+        raise HttpProblem(
+            422,
+            "invalid_query",
+            "this answer is not one of a statement, and cannot be compared or saved here",
+            "its numbers stand on its page",
+        )
+    return found
+
+
+def _shown(
+    asked: tuple[PricedStatement, Result], session: TableSession, number: int, base: str
+) -> AnswerView:
+    """An answer of before as the page shows it: nothing is paid."""
+    found, result = asked
+    sent = SqlBody(sql=found.wish.sql, credits=found.credits, rows=found.rows)
     reply = sql_reply(result).model_copy(update={"credits": 0.0, "credits_exact": Fraction(0)})
     view = answer_view(found, result, reply, python_text(base, session.table, sent))
-    return replace(view, receipts=tuple((seq, ordinal(seq)) for seq in reply.receipts))
+    view = replace(view, receipts=tuple((seq, ordinal(seq)) for seq in reply.receipts))
+    return replace(view.at(session.table, number), address="")
+
+
+def file_of(
+    session: TableSession, number: int, kind: FileKind, figure: int, base: str
+) -> tuple[str | bytes, str]:
+    """An answer as a file, and what kind of file that is."""
+    title = stored_view(session, number, base).words.title
+    shown = _shown(told_result(session, number), session, number, base)
+    if kind == "csv":
+        return shown.csv, "text/csv"
+    if kind == "xlsx":
+        told = [("Question", title), ("SQL", shown.sql), ("Answer", shown.say)]
+        told += [("Cite as", shown.citation), *shown.meaning]
+        made = [[name, sheet_text(" ".join(text.split()))] for name, text in told]
+        return workbook([("Answer", shown.sheet), ("How it was made", made)]), XLSX
+    chart = shown.drawn[figure].chart if figure < len(shown.drawn) else None
+    if chart is None:
+        raise not_found("this answer has no such chart")
+    return chart.file(title, [shown.citation]), "image/svg+xml"
 
 
 def _cells(oracle: Database | Analyst, event: Event) -> PlainCells | None:
@@ -343,6 +395,23 @@ async def describe(
     return await fragment(
         request, "stored_parts.html#described", described_view, session, number, form
     )
+
+
+@router.get("/console/{table}/a/{number}/file/{kind}")
+async def answer_file(
+    request: Request,
+    session: Asker,
+    number: Number,
+    kind: FileKind,
+    figure: Annotated[int, Query(ge=0, le=60)] = 0,
+) -> Response:
+    """The answer as a file of the given kind, for who may open it."""
+    given = (session, number, kind, figure, base_of(request))
+    try:
+        body, media = await run_free(request, file_of, *given)
+    except HttpProblem as problem:
+        return problem_card(problem)
+    return Response(body, media_type=media, headers={"Content-Disposition": "attachment"})
 
 
 @router.post("/console/{table}/a/{number}/share")

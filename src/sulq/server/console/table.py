@@ -33,7 +33,7 @@ from sulq.server.console.examples import (
 )
 from sulq.server.console.framework import Balance, balance_of, fragment
 from sulq.server.console.history import asked_title, when_text
-from sulq.server.console.labels import kind_text, one, values_text
+from sulq.server.console.labels import kind_text, values_text
 from sulq.server.console.related_releases import RelatedRelease, broken, standing
 from sulq.server.executor import Anybody
 from sulq.server.service import books
@@ -54,6 +54,8 @@ class ColumnLine:
     note: str
     public: bool
     bar: str
+    meant: bool
+    """Whether `kind` is what the owner says that the column is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def table_view(session: TableSession) -> TableView:
     schema, promise = database.schema, database.promise
     purse = balance_of(session)
     asks = session.caller.role != Role.AUDITOR
-    unit = one(schema)
+    unit = schema.each
     account = database.statement()
     promised, promised_more = promised_texts(account, unit)
     left, ended = left_text(purse.left), closed(database)
@@ -171,7 +173,7 @@ def _who(schema: Schema, neighbours: str) -> str:
         rows = "row counts" if schema.max_rows == 1 else f"{schema.max_rows} rows count"
         first = f"A person may have several rows; at most {rows}."
     if neighbours == "add-remove":
-        return f"{first} Whether a {one(schema)} is there at all is protected too."
+        return f"{first} Whether a {schema.each} is there at all is protected too."
     if public:
         named = " and ".join(public[:2]) + (" and more" if len(public) > 2 else "")
         return f"{first} What {named} says, and how many rows there are, is public."
@@ -240,7 +242,8 @@ def _line(column: Column, bar: str) -> ColumnLine:
     beyond = isinstance(high, int | float) and not column.public
     return ColumnLine(
         name=column.name,
-        kind=kind_text(column),
+        kind=column.about or kind_text(column),
+        meant=bool(column.about),
         values=values_text(column),
         note=f"(more counts as {spelled(float(high), None)})" if beyond and high else "",
         public=column.public,

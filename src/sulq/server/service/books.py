@@ -36,6 +36,7 @@ def schema(session: TableSession) -> SchemaReply:
         table=session.table,
         facts_id=facts_of(database),
         facts=database.schema.to_json(),
+        meanings=database.schema.meanings(),
         promise=database.promise.to_json(),
         size=database.size,
         who=database.schema.who,

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from urllib.parse import quote as quoted
 
-from markupsafe import Markup
-
-from sulq.answers.display import percent
 from sulq.database import Analyst, Database
 from sulq.formatting import (
-    MINUS,
-    OUTWARDS,
     bar_text,
     credits_word,
-    moment_of,
     ordinal,
-    outward,
-    sheet_text,
     spelled,
     value_with_bar,
 )
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.schema.columns import Number
 from sulq.kernel.schema.sensitivity import counted_text
+from sulq.server.console.ask.answer_charts import FigureView, figure_views, is_empty
+from sulq.server.console.ask.answer_files import csv_of, sheet_of
+from sulq.server.console.ask.cells import Cell, estimate_cell, half_of
 from sulq.server.console.ask.request import PricedStatement
-from sulq.server.console.charts import Bar, error_bars
 from sulq.server.console.labels import (
     OTHER,
     Shape,
@@ -39,162 +31,11 @@ from sulq.server.console.labels import (
     key_text,
     listed,
     number_word,
-    one,
-    plural,
     statement_title,
 )
 from sulq.sql.evaluate.linear_forms import Estimate
-from sulq.sql.evaluate.result import NO_READING, Result, compare
+from sulq.sql.evaluate.result import Result, compare
 from sulq.wire import SqlReply
-
-__all__ = ["Cell", "answer_cell", "chip_cell", "estimate_cell", "half_of", "plain_cell"]
-
-
-ANYTHING = (-math.inf, math.inf)
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """An answer cell: `value ± bar`, a chip, or words instead of a number.
-
-    `raw`, `low` and `high` are the same digits for a program: no thousands, a plain minus sign.
-    """
-
-    value: str = ""
-    bar: str = ""
-    raw: str = ""
-    range: str = ""
-    weak: bool = False
-    tip: str = ""
-    text: str | None = None
-    chip: str = ""
-    chip_kind: str = ""
-    low: str = ""
-    high: str = ""
-
-
-def estimate_cell(
-    cell: Estimate, confidence: float, *, kind: str = "number", count: bool = False, grain: str = ""
-) -> Cell:
-    """An estimate as it is shown, drawn and saved: one reading for page, chart and file."""
-    if cell.unread(confidence):
-        return Cell(text=NO_READING)
-    low, high = cell.interval(confidence)
-    if kind != "number":
-        return _moment_cell(cell, (low, high), kind)
-    return answer_cell(
-        cell.value,
-        low,
-        high,
-        count=count,
-        public=cell.public,
-        possible=cell.possible,
-        exact=f"exact to {grain or 'these digits'} in {percent(confidence)[:-2]} of 100",
-    )
-
-
-def answer_cell(
-    value: float,
-    low: float,
-    high: float,
-    *,
-    count: bool = False,
-    public: bool = False,
-    possible: tuple[float, float] = ANYTHING,
-    exact: str = "",
-) -> Cell:
-    """A noisy value with its interval; the bar is the farther end: it holds at least as often.
-
-    Whether it is public is a fact of the plan, not of an interval that noise made narrow.
-    """
-    if not all(map(math.isfinite, (value, low, high))):
-        return Cell(text=NO_READING)
-    shown = value_with_bar(value, half_of(value, low, high, possible))
-    if not shown.bar:
-        said = _plain(shown.value)
-        chip = "public" if public else exact
-        return Cell(shown.value, raw=said, range=shown.value, chip=chip, low=said, high=said)
-    ends = outward(low, high, shown.places, possible)
-    return Cell(
-        value=shown.value,
-        bar=shown.bar,
-        raw=f"{shown.number:.{shown.places}f}",
-        range=" to ".join(ends),
-        weak=low <= 0 <= high,
-        tip=_tip(ends[1]) if count and shown.number < 0 else "",
-        low=_plain(ends[0]),
-        high=_plain(ends[1]),
-    )
-
-
-def half_of(
-    value: float, low: float, high: float, possible: tuple[float, float] = ANYTHING
-) -> float:
-    """How far the interval reaches from the value, or from where the value could be."""
-    near = min(max(value, possible[0]), possible[1])
-    return max(high - near, near - low)
-
-
-def _moment_cell(cell: Estimate, ends: tuple[float, float], kind: str) -> Cell:
-    """A day or a time, with its range; no bar in days beside a date."""
-    value = str(moment_of(cell.value, kind))
-    low, high = (str(moment_of(end, kind, way)) for end, way in zip(ends, OUTWARDS, strict=True))
-    chip = "public" if cell.public else ""
-    return Cell(value, "", value, f"{low} to {high}", chip=chip, low=low, high=high)
-
-
-def _tip(top: str) -> str:
-    return f"Noise can push a small count below zero. Read it as 0 to {top.lstrip(MINUS)}."
-
-
-def _plain(text: str) -> str:
-    return text.replace(",", "").replace(MINUS, "-")
-
-
-def plain_cell(text: str) -> Cell:
-    return Cell(text=text)
-
-
-def chip_cell(value: str, chip: str, kind: str = "") -> Cell:
-    """A number that carries a chip instead of a bar: public, or exact under assumptions."""
-    return Cell(value, raw=value.replace(",", ""), chip=chip, chip_kind=kind)
-
-
-# An answer as a file: every row, each value with its range, price, confidence and receipt.
-#
-# Values and ranges have the digits of the page. What has no reading there is empty here, so that
-# no sheet draws it as a finding; the last column says so.
-
-
-def csv_text(result: Result, reply: SqlReply, counted: str = "") -> str:
-    """Keys; value, low and high of each figure; price, confidence and receipts of the answer; and
-    what is to be known of the row. `counted` says which rows count, on a table of persons."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    heads: list[str] = []
-    for column in result.columns:
-        more = ("",) if column.is_key else ("", "_low", "_high")
-        heads += [f"{column.name}{ending}" for ending in more]
-    told = [
-        f"{float(reply.credits):.6g}",
-        percent(float(result.confidence)),
-        " ".join(ordinal(number) for number in reply.receipts),
-    ]
-    writer.writerow([*map(sheet_text, heads), "credits", "confidence", "receipt", "note"])
-    for row in result.rows:
-        line: list[str] = []
-        notes = [counted] if counted else []
-        for column, cell in zip(result.columns, row, strict=True):
-            if isinstance(cell, Estimate):
-                shown = estimate_cell(cell, result.confidence, kind=column.kind)
-                line += [shown.raw, shown.low, shown.high]
-                notes += [] if shown.text is None else [f"{column.name}: {shown.text}"]
-            else:
-                line.append(sheet_text(key_text(cell)))
-                line += [] if column.is_key else ["", ""]
-        writer.writerow([*line, *told, sheet_text("; ".join(notes))])
-    return out.getvalue()
-
 
 # The sentence that states a result: all pairs compared, "not distinguishable" said outright.
 
@@ -217,9 +58,13 @@ class Sentence:
 
 
 def names_of(result: Result) -> list[str]:
-    """A name for each row: its keys."""
+    """A name for each row: its keys, "diabetes (male)"."""
     places = [at for at, column in enumerate(result.columns) if column.is_key]
-    return [", ".join(key_text(row[at]) for at in places) for row in result.rows]
+    found = []
+    for row in result.rows:
+        first, *rest = [key_text(row[at]) for at in places] or [""]
+        found.append(f"{first} ({', '.join(rest)})" if rest else first)
+    return found
 
 
 def result_sentence(result: Result, shape: Shape) -> Sentence:
@@ -250,15 +95,18 @@ def _single(result: Result, places: Sequence[int], shape: Shape) -> Sentence:
             continue
         column = result.columns[at]
         figure = next((f for f in shape.figures if f.name == column.name), None)
-        unit = f" {figure.unit}" if figure is not None and figure.counts else ""
+        called, unit = column.name, f" {figure.unit}" if figure and figure.counts else ""
+        if figure is not None and figure.meant:
+            what, _, measured = figure.said.partition(", ")
+            called, unit = f"The {what}", f" {measured}" if measured else ""
         grain = figure.grain if figure is not None else ""
         shown = estimate_cell(cell, result.confidence, kind=column.kind, grain=grain)
         if shown.text is not None:
-            said.append(f"{column.name} has {shown.text}.")
+            said.append(f"{called} has {shown.text}.")
             continue
         bar = f" ± {shown.bar}" if shown.bar else ""
         chip = f", {shown.chip}" if shown.chip and shown.chip != "public" else ""
-        said.append(f"{column.name} is {shown.value}{bar}{unit}{chip}.")
+        said.append(f"{called} is {shown.value}{bar}{unit}{chip}.")
     return Sentence(" ".join(said) or "Answered.")
 
 
@@ -296,7 +144,8 @@ def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -
     other = len(pairs) - told
     if told > MOST_LISTED and order[-1] in above.get(order[0], ()):
         top, bottom = known[order[0]][0], known[order[-1]][0]
-        rest = f"{told} of {len(pairs)} pairs differ; the other {number_word(other)} are not"
+        are = "one is" if other == 1 else f"{number_word(other)} are"
+        rest = f"{told} of {len(pairs)} pairs differ; the other {are} not"
         rest += f" distinguishable {NOISE}"
         return Sentence(f"Highest {top}, lowest {bottom}.", rest, len(pairs), example)
     clauses = [
@@ -305,7 +154,7 @@ def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -
         for at in order
         if at in above
     ]
-    bold = capital(" ".join(clauses[:MOST_CLAUSES]))
+    bold = " ".join(map(capital, clauses[:MOST_CLAUSES]))
     shown_pairs = sum(len(above[at]) for at in [a for a in order if a in above][:MOST_CLAUSES])
     if shown_pairs < told:
         more = told - shown_pairs
@@ -335,7 +184,7 @@ def _alone(
         high, low = (first, second) if one_.difference > 0 else (second, first)
         wide = bar_text((all_[1] - all_[0]) / 2)
         said = (
-            f"{known[high][0]} and {known[low][0]} differ if that was your only question"
+            f"{capital(known[high][0])} and {known[low][0]} differ if that was your only question"
             f" ({value_with_bar(abs(one_.difference), half)}); with all {number_word(len(pairs))}"
             f" pairs compared it is not certain (± {wide})."
         )
@@ -355,7 +204,6 @@ def _ends(known: Sequence[tuple[str, Estimate]], groups: str, misses: float) -> 
 # Ready cells for templates: what `sulq.shown` says, with what a reader of the page needs.
 
 
-MOST_BARS = 60
 MOST_SHOWN = 500
 """Rows on the page; the file has them all."""
 NOISES = {"gaussian": "Gaussian", "laplace": "Laplace", "binomial": "coin-toss", "huber": "Huber"}
@@ -378,9 +226,14 @@ class AnswerView:
     figures: tuple[str, ...]
     ranged: bool
     rows: tuple[AnswerRow, ...]
+    empty: tuple[AnswerRow, ...]
+    """Rows that say nothing, folded."""
     more: str
-    csv: str
-    chart: Markup
+    sheet: list[list[str]]
+    """The rows of its file."""
+    drawn: tuple[FigureView, ...]
+    group: str
+    """What tells the switches of this answer from those of another one on the same page."""
     layout: str
     meaning: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
@@ -390,8 +243,23 @@ class AnswerView:
     say: str
     address: str = ""
     """Where the answer is opened again."""
+    files: str = ""
+    """Where its files are, if it has an address."""
+
     citation: str = ""
     """What a paper says of it."""
+    sql: str = ""
+
+    @property
+    def csv(self) -> str:
+        return csv_of(self.sheet)
+
+    def at(self, table: str, number: int) -> AnswerView:
+        """The same with the address where it is opened again, and that of its files."""
+        named = quoted(table, safe="")
+        return replace(
+            self, address=f"/t/{named}/a/{number}", files=f"/console/{named}/a/{number}/file"
+        )
 
 
 def answer_view(
@@ -399,14 +267,17 @@ def answer_view(
 ) -> AnswerView:
     """Made of noisy values only; the reply says what was paid."""
     oracle, shape = found.oracle, found.shape
-    result = in_order(result, shape)
+    sheet = sheet_of(in_order(result, shape), reply, counted_text(oracle.schema), shape.labels)
+    result = in_order(labelled(result, shape), shape)
     keys = [at for at, column in enumerate(result.columns) if column.is_key]
     figures = [at for at, column in enumerate(result.columns) if not column.is_key]
-    rows = tuple(_row(result, row, keys, figures, shape) for row in result.rows[:MOST_SHOWN])
-    more = len(result.rows) - len(rows)
+    rows, empty = _folded(result, keys, figures, shape)
+    more = len(result.rows) - len(rows) - len(empty)
     sentence = result_sentence(result, shape)
     names = [result.columns[at].name for at in figures]
-    chart = _chart(result, figures, shape)
+    drawn = figure_views(result, shape)
+    crossed = any(one.cross for one in drawn)
+    many = len(names) > 1 or len(rows) > 14 or crossed
     paid = reply.credits_exact
     return AnswerView(
         table=found.table,
@@ -415,19 +286,22 @@ def answer_view(
         made_up=made_up,
         sentence=sentence,
         heads=tuple(result.columns[at].name for at in keys),
-        figures=tuple(names),
+        figures=tuple(_head(name, shape) for name in names),
         ranged=len(figures) == 1,
         rows=rows,
+        empty=empty,
         more=f"{spelled(more, 0)} more rows are in the CSV." if more > 0 else "",
-        csv=csv_text(result, reply, counted_text(oracle.schema)),
-        chart=chart,
-        layout="many" if len(names) > 1 or len(rows) > 14 else "" if chart else "one",
+        sheet=sheet,
+        drawn=drawn,
+        group="-".join(map(str, reply.receipts)) or "free",
+        layout="crossed" if crossed else "many" if many else "" if drawn else "one",
         meaning=_meaning(oracle, shape, sentence, result),
         notes=tuple(dict.fromkeys(result.notes)),
         python=python,
         bars=bars_text(result, figures, shape),
         unit=shape.figures[0].unit if shape.figures else "",
         citation="" if made_up else citation_text(found, result, reply),
+        sql=found.wish.sql,
         say=f"{sentence.bold} {sentence.rest}".strip(),
     )
 
@@ -442,6 +316,20 @@ def citation_text(found: PricedStatement, result: Result, reply: SqlReply) -> st
         f" (lifetime epsilon {float(promise.epsilon):g}); ± holds the exact value in {level} of 100"
         f" answers. sulq receipt {receipts}."
     )
+
+
+def labelled(result: Result, shape: Shape) -> Result:
+    """The same with the labels of values beside them: "I21: infarction"."""
+    keys = [at for at, column in enumerate(result.columns) if column.is_key]
+    if not any(shape.labels) or len(keys) != len(shape.labels):
+        return result
+    known = {at: one for at, one in zip(keys, shape.labels, strict=True) if one is not None}
+
+    def said(at: int, cell: object) -> object:
+        return known[at].said(cell) if at in known and cell is not None else cell
+
+    rows = tuple(tuple(said(at, cell) for at, cell in enumerate(row)) for row in result.rows)
+    return replace(result, rows=rows)
 
 
 def in_order(result: Result, shape: Shape) -> Result:
@@ -487,21 +375,29 @@ def _row(
     return AnswerRow(tuple(key_text(row[at]) for at in keys), tuple(cells))
 
 
-def _chart(result: Result, figures: list[int], shape: Shape) -> Markup:
-    """Of the first figure, by group; nothing where there is one number, or too many."""
-    if not figures or not shape.groups or not 1 < len(result.rows) <= MOST_BARS:
-        return Markup("")
-    at, bars = figures[0], []
-    for name, row in zip(names_of(result), result.rows, strict=True):
-        cell = row[at]
-        if not isinstance(cell, Estimate) or cell.unread(result.confidence):
-            continue
-        bars.append(Bar(name, cell.value, *cell.interval(result.confidence)))
-    if len(bars) < 2:
-        return Markup("")
-    name = result.columns[at].name
-    label = f"{name} by {' and '.join(shape.groups)}: {len(bars)} bars with their 95 % ranges."
-    return error_bars(bars, f"{name}; whisker = 95 % range", f"{label} The table says the same.")
+def _head(name: str, shape: Shape) -> str:
+    """What a figure's column is headed by: its meaning where the owner says one, else its name."""
+    figure = next((one for one in shape.figures if one.name == name and one.meant), None)
+    return name if figure is None else capital(figure.said)
+
+
+MANY_EMPTY = 2
+"""So many rows that say nothing are folded, where others say something."""
+
+
+def _folded(
+    result: Result, keys: list[int], figures: list[int], shape: Shape
+) -> tuple[tuple[AnswerRow, ...], tuple[AnswerRow, ...]]:
+    """The rows of the table, and those that say nothing where they are several."""
+    told: list[AnswerRow] = []
+    nothing: list[AnswerRow] = []
+    for row in result.rows[:MOST_SHOWN]:
+        shown = _row(result, row, keys, figures, shape)
+        said = keys and figures and is_empty([row[at] for at in keys], shown.cells)
+        (nothing if said else told).append(shown)
+    if len(nothing) < MANY_EMPTY or not told:
+        return tuple(_row(result, r, keys, figures, shape) for r in result.rows[:MOST_SHOWN]), ()
+    return tuple(told), tuple(nothing)
 
 
 def bars_text(result: Result, figures: list[int], shape: Shape) -> str:
@@ -522,16 +418,16 @@ def bars_text(result: Result, figures: list[int], shape: Shape) -> str:
 def _meaning(
     oracle: Database | Analyst, shape: Shape, sentence: Sentence, result: Result
 ) -> tuple[tuple[str, str], ...]:
-    who, percent = one(oracle.schema), f"{100 * result.confidence:.6g}"
+    who, percent = oracle.schema.each, f"{100 * result.confidence:.6g}"
     noun = shape.figures[0].noun if shape.figures else "number"
     counted = counted_text(oracle.schema)
     over = f" over the rows that count ({counted})" if counted else ""
     said = [
         (
             "The bar is our noise.",
-            f"We added random noise so that no single {who} shows. In {percent} of 100 such answers"
-            f" the exact {noun}{over} lies inside the range. If your {plural(who)} are a sample of"
-            " something larger, sampling error comes on top.",
+            f"We added random noise so that no single {who} shows. In {percent} of 100 such"
+            f" answers the exact {noun}{over} lies inside the range. If your"
+            f" {oracle.schema.who} are a sample of something larger, sampling error comes on top.",
         )
     ]
     if sentence.pairs:

@@ -13,6 +13,7 @@ from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.columns import Column as Declared
 from sulq.server.console.examples import band_width, count_sql, name, relations
 from sulq.server.console.framework import fragment
+from sulq.server.console.labels import words_of
 from sulq.server.errors import not_found
 from sulq.server.executor import Asker
 from sulq.server.service.session import TableSession
@@ -94,7 +95,7 @@ def _column(column: Declared, answered: list[str]) -> BuildColumn:
     fits = answered if kind == "number" else [m for m in answered if m == "AVG" and kind == "flag"]
     width = band_width(column) if isinstance(column, Number) and kind == "number" else ""
     groups = kind in ("number", "category", "flag")
-    return BuildColumn(column.name, column.name, " ".join(fits), kind, groups, width)
+    return BuildColumn(column.name, words_of(column), " ".join(fits), kind, groups, width)
 
 
 def kind_of(column: Declared) -> str:
@@ -115,14 +116,16 @@ def filter_view(session: TableSession, column: str) -> FilterView:
         raise not_found("there is no column of this name that can be filtered by")
     at = schema.columns.index(declared)
     if isinstance(declared, Category):
-        values = tuple((literal(value), str(value)) for value in declared.values or ())
-        return FilterView(at, column, column, kind, values)
+        values = tuple((literal(value), declared.said(value)) for value in declared.values or ())
+        return FilterView(at, column, words_of(declared), kind, values)
     if isinstance(declared, Number):
         low, high = declared.low, declared.high
         ends = (f"{low:g}", f"{high:g}") if kind == "number" else (str(low), str(high))
         step = "1" if declared.step == 1 or kind == "date" else "any"
-        return FilterView(at, column, column, kind, (), *ends, step)
-    return FilterView(at, column, column, kind)
+        unit = declared.measured_in
+        said = f"{words_of(declared)}, {unit}" if unit else words_of(declared)
+        return FilterView(at, column, said, kind, (), *ends, step)
+    return FilterView(at, column, words_of(declared), kind)
 
 
 def literal(value: object) -> str:

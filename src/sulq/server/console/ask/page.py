@@ -26,7 +26,7 @@ from sulq.server.console.ask.request import AskRequest, PricedStatement, price_s
 from sulq.server.console.examples import Starter, relations, starters
 from sulq.server.console.framework import balance_of, fragment, note_of, page, problem_card
 from sulq.server.console.history import LEARNING, Event, history
-from sulq.server.console.labels import one, question_title, short_values, statement_title
+from sulq.server.console.labels import question_title, short_values, statement_title
 from sulq.server.errors import HttpProblem, problem_of
 from sulq.server.executor import Asker, run_charged, run_free
 from sulq.server.idempotency import PreparedRequest
@@ -85,7 +85,7 @@ class RailColumns:
     """What may be inserted: the columns of a table, or of one of those of a study."""
 
     name: str
-    columns: tuple[tuple[str, str, bool], ...]
+    columns: tuple[tuple[str, str, bool, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def ask_view(session: TableSession) -> AskView:
         tuple(
             RailColumns(
                 each.name if len(found) > 1 else "",
-                tuple((c.name, short_values(c), c.public) for c in each.columns),
+                tuple((c.name, short_values(c), c.public, c.about) for c in each.columns),
             )
             for each in found
         ),
@@ -239,7 +239,7 @@ def answered_view(asking: Asking, raw: bytes, base: str) -> AnsweredView:
     if made_up:
         return AnsweredView(None, shown, None)
     if reply.receipts:
-        shown = replace(shown, address=f"/t/{session.table}/a/{reply.receipts[0]}")
+        shown = shown.at(session.table, reply.receipts[0])
     quote = asked_view(found.priced_again(), balance_of(session), shown.bars, shown.unit)
     return AnsweredView(quote, shown, mine_view(session))
 
@@ -280,7 +280,7 @@ def receipt_view(session: TableSession, number: int) -> ReceiptView:
 
 
 def _neighbours(schema: Schema, relation: str) -> str:
-    unit = one(schema)
+    unit = schema.each
     return f"one {unit} replaced" if relation == "replace" else f"one {unit} more or less"
 
 

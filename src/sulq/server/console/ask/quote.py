@@ -13,7 +13,7 @@ from sulq.database import Analyst, Database
 from sulq.errors import InvalidQuery, SulqError
 from sulq.formatting import bar_text, credits_word, left_text, price_text, spelled
 from sulq.kernel.noise.intervals import z_of
-from sulq.kernel.schema.columns import Number
+from sulq.kernel.schema.columns import Number, plural
 from sulq.server.console.ask.request import (
     STOPS,
     AskRequest,
@@ -31,11 +31,10 @@ from sulq.server.console.labels import (
     Figure,
     Shape,
     capital,
+    counted,
     group_word,
     groups_word,
     number_word,
-    one,
-    plural,
 )
 from sulq.sql.api import SqlQuote
 
@@ -141,7 +140,7 @@ def what_you_will_see(found: PricedStatement) -> tuple[str, str]:
         return "A list of public facts.", ""
     figure = shape.figures[0]
     many = len(shape.figures) > 1
-    nouns = "numbers" if many else plural(figure.noun, shape.cells if shape.groups else 1)
+    nouns = "numbers" if many else counted(figure.noun, shape.cells if shape.groups else 1)
     if not shape.groups:
         count = len(shape.figures)
         what = "numbers, each" if count > 1 else "number"
@@ -229,7 +228,7 @@ def see_count(shape: Shape) -> str:
         return ""
     total = shape.cells * len(shape.figures)
     noun = shape.figures[0].noun if len(shape.figures) == 1 else "number"
-    return f"{total} {plural(noun, total)}{' and the rest' if shape.other else ''}"
+    return f"{total} {counted(noun, total)}{' and the rest' if shape.other else ''}"
 
 
 # What is said before spending: hints, warnings, and what will come back. No row is read.
@@ -409,7 +408,7 @@ def _size(found: PricedStatement) -> tuple[str, str]:
     per = f"per {group_word(groups)}" if groups else "that match"
     sizes = found.quote.sizes
     rows = found.wish.rows if found.wish.rows is not None else sizes.rows if sizes else ""
-    return str(rows), f"{plural(one(found.oracle.schema))} {per}"
+    return str(rows), f"{found.oracle.schema.who} {per}"
 
 
 def going_gauge(purse: Balance, price: Fraction) -> Markup:

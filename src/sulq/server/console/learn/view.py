@@ -16,7 +16,7 @@ from sulq.formatting import about, bar_text, credits_word, spelled, value_with_b
 from sulq.kernel.schema.columns import Number, Schema
 from sulq.learn.summaries import Directions, Groups, TreeNodes
 from sulq.server.console.charts import tag, tick_text, ticks
-from sulq.server.console.labels import capital, listed, plural
+from sulq.server.console.labels import capital, listed
 
 SIDE, RADIUS = 400, 150
 NODE_W, NODE_H, LEVEL = 180, 56, 108
@@ -465,7 +465,7 @@ def _tree(found: TreeNodes, label: str) -> tuple[str, Markup | None, str, str]:
     leaves = found.leaves()
     title = f"Decision tree for {label}"
     shown = "" if found.leaves(0, depth) == leaves else f" The picture shows {depth} levels."
-    bold = f"Stopped at {leaves} {plural('leaf', leaves) if leaves == 1 else 'leaves'}."
+    bold = f"Stopped at {leaves} {'leaf' if leaves == 1 else 'leaves'}."
     caption = (
         f"A further split would gain less than the noise can tell apart.{shown} Each node: the"
         f" share of {word} with its 95 % bar."

@@ -162,8 +162,9 @@ function save(name, text, kind) {
 // A file of the server's, fetched with the bearer.
 async function fetched(path, name) {
   try {
-    const reply = await send(path), text = await html(reply);
-    if (reply.ok) save(name, text, reply.headers.get("content-type")); else find("#failed")?.replaceChildren(parsed(text));
+    const reply = await send(path);
+    if (reply.ok) save(name, await reply.blob(), reply.headers.get("content-type"));
+    else find("#failed")?.replaceChildren(parsed(await html(reply)));
   } catch (error) { unreachable(error); }
 }
 
