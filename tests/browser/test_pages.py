@@ -662,10 +662,17 @@ def test_what_a_page_loads_stays_small() -> None:
     """Uncompressed, as written: the stylesheet, the two large scripts, everything."""
     size = {entry.name: len(static_file(entry.name) or b"") for entry in STATIC.iterdir()}
     scripts = {name for name in size if name.endswith(".js")}
-    pages = {f"{name}.js" for name in ("ask", "build", "ledger", "risk", "learn")}
+    pages = {
+        f"{name}.js" for name in ("ask", "basket", "build", "complete", "ledger", "risk", "learn")
+    }
     assert scripts == pages | {"app.js", "theme.js"}  # the other pages need none of their own
     assert size["sulq.css"] <= 24 * 1024 and size["ask.js"] <= 15 * KB
     assert size["ledger.js"] <= 10 * KB and size["build.js"] <= 12 * KB
     assert size["sulq.css"] + sum(size[name] for name in scripts) <= 80 * KB
-    sent = sum(len(squeezed(name)) for name in ("sulq.css", "app.js", "ask.js", "build.js"))
-    assert sent <= 30 * KB  # what the heaviest page is sent, cold
+    parts = ("app", "ask", "basket", "build", "complete")
+    sent = sum(len(squeezed(name)) for name in ("sulq.css", *(f"{part}.js" for part in parts)))
+    assert sent <= 30 * KB  # what the heaviest page is sent, cold, the fonts apart
+    fonts = [name for name in size if name.endswith(".woff2")]
+    assert sum(size[name] for name in fonts) <= 80 * KB
+    licences = {name for name in size if name.endswith("-license.txt")}
+    assert len(licences) == len(fonts) == 2

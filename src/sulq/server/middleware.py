@@ -97,7 +97,7 @@ def _label(text: str) -> str:
 HEADERS = {
     "content-security-policy": (
         f"default-src 'none'; script-src 'self'; style-src 'self' 'sha256-{SHA256}';"
-        " img-src 'self' data:;"
+        " img-src 'self' data:; font-src 'self';"
         " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",

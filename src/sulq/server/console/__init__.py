@@ -19,7 +19,7 @@ from sulq.server.console import (
     stored,
     table,
 )
-from sulq.server.console.ask import build, page
+from sulq.server.console.ask import basket, build, page
 from sulq.server.console.learn import page as learn_page
 from sulq.server.service.session import Service
 
@@ -28,6 +28,7 @@ ROUTERS = (
     table.router,
     page.router,
     build.router,
+    basket.router,
     learn_page.router,
     budget.router,
     ledger.router,

@@ -6,6 +6,7 @@ would open at its own address.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,6 +34,8 @@ from sulq.server.service.session import TableSession
 router = APIRouter(include_in_schema=False)
 BoardId = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
 MOST_OFFERED = 40
+FONTS = re.compile(r"@font-face \{[^}]*\}\n")
+"""A file that stands alone has no server to fetch fonts from."""
 
 
 class BoardForm(Form):
@@ -190,7 +193,7 @@ def _paid(session: TableSession, part: BoardPart) -> Fraction:
 
 def file_view(session: TableSession, board: str, base: str) -> BoardView:
     """The same for a file: with its style inside."""
-    style = (static_file("sulq.css") or b"").decode()
+    style = FONTS.sub("", (static_file("sulq.css") or b"").decode())
     return replace(board_view(session, board, base), style=Markup(style))  # noqa: S704 - a file of ours
 
 

@@ -61,7 +61,13 @@ Whoever = Annotated[Caller, Depends(require(*AT_TABLES))]
 Model = TypeVar("Model", bound=BaseModel)
 Blank = BeforeValidator(lambda given: None if given == "" else given)
 """An empty field of a form is none."""
-MEDIA = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+MEDIA = {
+    "css": "text/css",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+    "txt": "text/plain",
+    "woff2": "font/woff2",
+}
 STATIC = files("sulq.server.console") / "static"
 VERBATIM = re.compile(r"(?s)(<pre\b.*?</pre>)")
 
@@ -197,7 +203,7 @@ async def static(request: Request, name: str) -> Response:
         raise not_found("there is no such file")
     kind = MEDIA.get(name.rpartition(".")[2], "application/octet-stream")
     kept = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
-    if "gzip" in request.headers.get("accept-encoding", ""):
+    if not name.endswith("woff2") and "gzip" in request.headers.get("accept-encoding", ""):
         body, kept["Content-Encoding"] = squeezed(name), "gzip"
     return Response(body, media_type=kind, headers=kept)
 

@@ -46,6 +46,7 @@ from sulq.sql.parse.statement import SubqueryValues, read_statement, utc_day
 from sulq.sql.plan.forecast import Forecasts
 from sulq.sql.plan.plan import Quantile, Question, StatementPlan, plan_of
 from sulq.sql.plan.precision import wished
+from sulq.sql.plan.typos import respelled
 
 SIGNIFICANT = 32
 
@@ -438,12 +439,18 @@ def offered(
     return tuple(islice(filter(answered, found), MOST_OFFERED))
 
 
+SLIPS = (Reason.UNREADABLE, Reason.NOT_IN_LANGUAGE, Reason.WRONG_FORM, Reason.NO_COLUMN)
+"""Refusals that a slip of the pen may be the cause of."""
+
+
 def _candidates(error: InvalidQuery, text: str, schema: Schema) -> Iterator[str]:
     if error.start is not None and error.end is not None:
         yield from _at_the_place(error, text, error.start, error.end, schema)
     if error.reason in (Reason.ROWS_SHOWN, Reason.PERSON_COLUMN, Reason.DISTINCT):
         yield from _counted(text, schema)
     yield from _most_frequent(text)
+    if error.reason in SLIPS:
+        yield from respelled(text, schema)
     for pattern, instead in _SPELLED if error.reason is Reason.NO_GROUPS else ():
         if pattern.search(text):
             yield pattern.sub(instead, text)

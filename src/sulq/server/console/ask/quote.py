@@ -25,6 +25,7 @@ from sulq.server.console.ask.request import (
     price_statement,
     span_bar,
 )
+from sulq.server.console.ask.typo_repairs import Repair, value_repairs
 from sulq.server.console.charts import gauge
 from sulq.server.console.framework import Balance
 from sulq.server.console.labels import (
@@ -301,6 +302,8 @@ class QuoteAdvice:
     see_small: str = ""
     see_count: str = ""
     count: CountFirst | None = None
+    repairs: tuple[Repair, ...] = ()
+    """Values that were perhaps meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,6 +398,7 @@ def advice_view(found: PricedStatement) -> QuoteAdvice:
         *what_you_will_see(found),
         see_count(found.shape),
         count_button(found),
+        value_repairs(found) if quote.notes else (),
     )
 
 

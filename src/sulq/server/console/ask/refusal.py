@@ -16,10 +16,12 @@ from sulq.server.console.ask.request import (
     first_ends,
     price_statement,
 )
+from sulq.server.console.ask.typo_repairs import Repair, repair_of
 from sulq.server.console.examples import brief, count_sql, name, relations, starters
 from sulq.server.console.framework import Balance
 from sulq.server.console.labels import capital
 from sulq.server.errors import HttpProblem
+from sulq.sql.plan.pricing import SLIPS
 
 MOST = 3
 NO_SAY = (
@@ -91,6 +93,7 @@ class RefusalView:
     end: str = ""
     line: str = ""
     snippet: str = ""
+    repair: Repair | None = None
 
 
 def refusal_view(
@@ -101,7 +104,8 @@ def refusal_view(
     if problem.reason is not None:
         reason = TITLES.get(problem.reason, reason)
     start, end = problem.more.get("start"), problem.more.get("end")
-    shown = tuple(alternatives_of(oracle, table, sql, problem.more.get("alternatives", ())))
+    offered = list(problem.more.get("alternatives", ()))
+    shown = tuple(alternatives_of(oracle, table, sql, offered))
     snippet = sql[start:end].strip()[:60] if isinstance(start, int) and isinstance(end, int) else ""
     line = f"Line {sql[:start].count(chr(10)) + 1}" if isinstance(start, int) else "Question"
     spent = problem.credits_spent
@@ -120,6 +124,7 @@ def refusal_view(
         end="" if end is None else str(end),
         line=line,
         snippet=snippet or reason,
+        repair=repair_of(sql, str(offered[0])) if problem.reason in SLIPS and offered else None,
         say=f"Not answered: {reason}. {_spent(spent)}.",
     )
 

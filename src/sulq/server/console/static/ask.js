@@ -12,7 +12,7 @@ export function start(root, app) {
   const DRAFT = `sulq.draft.${table}`, PENDING = `sulq.pending.${table}`;
   const PLAIN = { stop: "plain", within: null, rows: null };
   let wish = PLAIN;
-  let answered = "", ready = null, mark = null, timer = 0, slow = 0, asking = null, spoken = 0, busy = false, lent = false, build = null;
+  let answered = "", ready = null, mark = null, timer = 0, slow = 0, asking = null, spoken = 0, busy = false, lent = false, build = null, built = "";
 
   // --- the text: painted behind the field, one block per line ---
   function paint() {
@@ -46,7 +46,7 @@ export function start(root, app) {
     sessionStorage.setItem(DRAFT, sql.value);
     const blank = !sql.value.trim();
     find("#empty").hidden = !blank;
-    find("#made-up").disabled = blank;
+    find("#made-up").disabled = find("#keep").disabled = blank;
     const head = find("#answer-head");
     if (head) head.textContent = sql.value === answered ? "Answer" : "Answer to the earlier question";
     stale();
@@ -112,9 +112,12 @@ export function start(root, app) {
     localStorage.setItem("sulq.mode", chosen);
     if (chosen !== "build") return;
     build ??= (await import(root.dataset.build)).builder(root, app, (text) => {
+      const held = document.activeElement, typed = sql.value.trim() && sql.value !== built;
       wish = { ...wish, rows: null };
-      sql.value = text;
-      changed();
+      built = text;
+      if (!typed) { sql.value = text; return changed(); }
+      write(text); // what was typed by hand comes back with undo
+      held?.focus({ preventScroll: true });
     });
     build.show(sql.value);
   }
@@ -199,43 +202,13 @@ export function start(root, app) {
     }
   }
 
-  // --- columns: Ctrl+Space lists them where the caret is ---
-  const list = find("#complete"), names = [...root.querySelectorAll("[data-column]")].map((pick) => pick.dataset.column);
-  let chosen = 0;
+  // --- words: see complete.js ---
+  let words = null;
+  import(root.dataset.complete).then((module) => { words = module.completion(root, app, sql, insert); });
 
-  const stem = () => /[A-Za-z_]\w*$/.exec(sql.value.slice(0, sql.selectionStart))?.[0] || "";
-
-  function complete(open = !list.hidden) {
-    const typed = stem().toLowerCase(), found = open ? names.filter((name) => name.toLowerCase().startsWith(typed)) : [];
-    list.hidden = !found.length;
-    if (!found.length) return sql.removeAttribute("aria-activedescendant");
-    chosen = Math.min(chosen, found.length - 1);
-    list.replaceChildren(...found.map((name, index) => {
-      const option = app.made("button", name, "mono");
-      option.type = "button"; option.tabIndex = -1; option.id = `column-${index}`;
-      option.setAttribute("role", "option");
-      option.setAttribute("aria-selected", String(index === chosen));
-      option.addEventListener("mousedown", (event) => { event.preventDefault(); accept(name); });
-      return option;
-    }));
-    sql.setAttribute("aria-activedescendant", `column-${chosen}`);
-    if (open === true) app.say(`${found.length} columns. ${found[chosen]}`);
-    list.children[chosen].scrollIntoView({ block: "nearest" });
-    place();
-  }
-
-  // Under the line of the caret; a custom property is set through the CSSOM, which CSP allows.
-  function place() {
-    const line = find("#paint").children[sql.value.slice(0, sql.selectionStart).split("\n").length - 1];
-    const below = line.getBoundingClientRect().bottom - find(".editor").getBoundingClientRect().top;
-    list.style.setProperty("--y", `${Math.round(below) + 4}px`);
-  }
-
-  function accept(name) {
-    const end = sql.selectionStart, begin = end - stem().length;
-    insert(name, begin, end);
-    complete(false);
-  }
+  // --- several questions as one plan: see basket.js ---
+  let basket = null;
+  import(root.dataset.basket).then((module) => { basket = module.basket(root, app, () => sql.value.trim() && price()); });
 
   function insert(text, begin = sql.selectionStart, end = sql.selectionEnd) {
     sql.focus();
@@ -249,17 +222,11 @@ export function start(root, app) {
     wish = lent ? PLAIN : { ...wish, rows: null };
     lent = false;
     changed();
-    complete(!list.hidden && stem() !== "");
+    words?.look();
   });
-  sql.addEventListener("blur", () => complete(false));
   sql.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") { event.preventDefault(); return ask(); }
-    if (event.ctrlKey && event.key === " ") { event.preventDefault(); chosen = 0; return complete(true); }
-    if (list.hidden) return;
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) { event.preventDefault(); chosen = (chosen + step + list.children.length) % list.children.length; complete(); }
-    else if (event.key === "Enter" || event.key === "Tab") { event.preventDefault(); accept(list.children[chosen].textContent); }
-    else if (event.key === "Escape") { event.preventDefault(); complete(false); }
+    words?.pressed(event);
   });
   find("#ask").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -279,6 +246,7 @@ export function start(root, app) {
     else if (coarser) { wish = { ...wish, stop: "plain", within: Number(coarser.dataset.within) }; changed(true); }
     else if (hit("#example")) { write(root.querySelector("#examples [data-sql]").dataset.sql); sql.focus(); }
     else if (hit("#made-up")) madeUp();
+    else if (hit("#keep")) basket?.(sql.value.trim());
   });
   root.addEventListener("change", (event) => {
     const { name, id, value } = event.target;
