@@ -26,7 +26,7 @@ def database() -> Database:
         ("SELEC COUNT(*) FROM people", "SELECT COUNT(*) FROM people"),
         ("SELECT CUONT(*) FROM people", "SELECT COUNT(*) FROM people"),
         ("SELECT COUNT(*) FROM people WERE age > 3", "SELECT COUNT(*) FROM people WHERE age > 3"),
-        ("SELCT AVG(aeg) FORM people", "SELECT AVG(age) FROM people"),
+        ("SELCT AVG(agee) FORM people", "SELECT AVG(age) FROM people"),
         (
             "SELECT region, COUNT(*) FROM people GRUOP BY region",
             "SELECT region, COUNT(*) FROM people GROUP BY region",

@@ -19,6 +19,14 @@ WORDS = (
     *("MEDIAN", "MIN", "MAX", "STDDEV", "VARIANCE", "CORR", "FLOOR", "CEIL", "ROUND", "LEAST"),
     *("GREATEST", "COALESCE", "ABS"),
 )
+OTHERS = (
+    *("all", "any", "any_value", "at", "cast", "cross", "cube", "current_date", "except", "filter"),
+    *("exists", "first", "full", "group_concat", "ilike", "inner", "intersect", "interval", "join"),
+    *("last", "left", "listagg", "mode", "natural", "nulls", "offset", "on", "outer", "over"),
+    *("partition", "qualify", "recursive", "regexp", "right", "rlike", "rollup", "row_number"),
+    *("similar", "string_agg", "to", "top", "union", "using", "values", "window", "with"),
+)
+"""Words of SQL that are meant as they stand, answered or not."""
 TOKEN = re.compile(
     r"(?P<text>'(?:[^']|'')*')|(?P<skip>\"[^\"]*\"|--[^\n]*|\d[\w.]*)|(?P<word>[A-Za-z_]\w*)"
 )
@@ -40,7 +48,7 @@ def respelled(text: str, schema: Schema, table: str = "") -> Iterator[str]:
         word = hit["word"]
         if word is None:
             continue
-        if not named and word.casefold() not in known:
+        if not named and word.casefold() not in known and word.casefold() not in OTHERS:
             near = get_close_matches(word.casefold(), list(known), 1, NEAR)
             if near:
                 found.append((*hit.span(), known[near[0]]))

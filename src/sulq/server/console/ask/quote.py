@@ -25,7 +25,7 @@ from sulq.server.console.ask.request import (
     price_statement,
     span_bar,
 )
-from sulq.server.console.ask.typo_repairs import Repair, value_repairs
+from sulq.server.console.ask.typo_repairs import Respelling, value_repairs
 from sulq.server.console.charts import gauge
 from sulq.server.console.framework import Balance
 from sulq.server.console.labels import (
@@ -302,7 +302,7 @@ class QuoteAdvice:
     see_small: str = ""
     see_count: str = ""
     count: CountFirst | None = None
-    repairs: tuple[Repair, ...] = ()
+    repairs: tuple[Respelling, ...] = ()
     """Values that were perhaps meant."""
 
 

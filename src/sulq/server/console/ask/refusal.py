@@ -16,7 +16,7 @@ from sulq.server.console.ask.request import (
     first_ends,
     price_statement,
 )
-from sulq.server.console.ask.typo_repairs import Repair, repair_of
+from sulq.server.console.ask.typo_repairs import Respelling, repair_of
 from sulq.server.console.examples import brief, count_sql, name, relations, starters
 from sulq.server.console.framework import Balance
 from sulq.server.console.labels import capital
@@ -93,7 +93,7 @@ class RefusalView:
     end: str = ""
     line: str = ""
     snippet: str = ""
-    repair: Repair | None = None
+    repair: Respelling | None = None
 
 
 def refusal_view(

@@ -13,7 +13,7 @@ MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class Respelling:
     """What was perhaps meant: the word, and the statement with it."""
 
     word: str
@@ -23,13 +23,13 @@ class Repair:
 PIECE = re.compile(r"'(?:[^']|'')*'|\w+")
 
 
-def repair_of(sql: str, meant: str) -> Repair:
+def repair_of(sql: str, meant: str) -> Respelling:
     """What differs between a statement and the one that was perhaps meant."""
     pairs = zip(PIECE.findall(sql), PIECE.findall(meant), strict=False)
-    return Repair(next((new for old, new in pairs if old != new), "this"), meant)
+    return Respelling(next((new for old, new in pairs if old != new), "this"), meant)
 
 
-def value_repairs(found: PricedStatement) -> tuple[Repair, ...]:
+def value_repairs(found: PricedStatement) -> tuple[Respelling, ...]:
     """Declared values near those of the text that nobody can have, if the price says so too."""
     made = []
     for word, meant in revalued(found.wish.text, found.oracle.schema):
@@ -38,5 +38,5 @@ def value_repairs(found: PricedStatement) -> tuple[Repair, ...]:
         except SulqError:
             continue
         if fewer:
-            made.append(Repair(word, meant))
+            made.append(Respelling(word, meant))
     return tuple(made[:MOST])
