@@ -1,7 +1,59 @@
-"""Statements of the kind that BI programs send by themselves, written down in our own words."""
+"""Statements that programs send by themselves, written down in our own words.
+
+They follow what public logs of servers and the tests of other databases show of these programs:
+Metabase 0.55, DBeaver 25, Npgsql 3 to 8 (Power BI, Excel), Grafana, pgAdmin, psql 15 to 17, ADBC.
+Those of Tableau follow its ODBC driver. Superset is driven itself: tests/server/test_superset.py.
+"""
 
 from __future__ import annotations
 
+METABASE_RIGHTS = (
+    "WITH table_privileges AS (SELECT NULL AS role, t.schemaname AS schema, t.objectname AS table,"
+    " pg_catalog.has_any_column_privilege(current_user, '\"' || replace(t.schemaname, '\"',"
+    " '\"\"') || '\".\"' || t.objectname || '\"', 'update') AS update,"
+    " pg_catalog.has_any_column_privilege(current_user, t.objectname, 'select') AS select,"
+    " pg_catalog.has_table_privilege(current_user, t.objectname, 'delete') AS delete FROM (SELECT"
+    " schemaname, tablename AS objectname FROM pg_catalog.pg_tables UNION SELECT schemaname,"
+    " viewname AS objectname FROM pg_catalog.pg_views UNION SELECT schemaname, matviewname AS"
+    " objectname FROM pg_catalog.pg_matviews) t WHERE t.schemaname !~ '^pg_' AND"
+    " pg_catalog.has_schema_privilege(current_user, t.schemaname, 'usage')) SELECT t.* FROM"
+    " table_privileges t"
+)
+"""Which tables may be read: columns called select, update and delete."""
+NPGSQL_4 = (
+    "/*** types ***/ SELECT ns.nspname, a.typname, a.oid, a.typrelid, a.typbasetype, CASE WHEN"
+    " pg_proc.proname = 'array_recv' THEN 'a' ELSE a.typtype END AS type, CASE WHEN pg_proc.proname"
+    " = 'array_recv' THEN a.typelem WHEN a.typtype = 'r' THEN rngsubtype ELSE 0 END AS elemoid,"
+    " CASE WHEN pg_proc.proname IN ('array_recv', 'oidvectorrecv') THEN 3 WHEN a.typtype = 'r' THEN"
+    " 2 ELSE 0 END AS ord FROM pg_type AS a JOIN pg_namespace AS ns ON (ns.oid = a.typnamespace)"
+    " JOIN pg_proc ON pg_proc.oid = a.typreceive LEFT OUTER JOIN pg_class AS cls ON (cls.oid ="
+    " a.typrelid) LEFT OUTER JOIN pg_type AS b ON (b.oid = a.typelem) LEFT OUTER JOIN pg_range ON"
+    " (pg_range.rngtypid = a.oid) WHERE a.typtype IN ('b', 'r', 'e', 'd') OR (a.typtype = 'c' AND"
+    " cls.relkind = 'c') OR (pg_proc.proname = 'array_recv' AND b.typtype = 'b') ORDER BY ord"
+)
+"""The types that Npgsql 4, the driver in Power BI, learns when it connects."""
+NPGSQL_8 = (
+    "SELECT ns.nspname, found.*, CASE WHEN typtype IN ('b', 'e', 'p') THEN 0 WHEN typtype = 'a'"
+    " THEN 4 END AS ord FROM (SELECT typ.oid, typ.typnamespace, typ.typname, typ.typtype,"
+    " typ.relkind, elemtyp.oid AS elemtypoid, elemtyp.typname AS elemtypname, CASE WHEN"
+    " elemproc.proname = 'array_recv' THEN 'a' ELSE elemtyp.typtype END AS elemtyptype FROM (SELECT"
+    " typ.oid, typnamespace, typname, typrelid, relkind, CASE WHEN proc.proname = 'array_recv' THEN"
+    " 'a' ELSE typ.typtype END AS typtype, CASE WHEN proc.proname = 'array_recv' THEN typ.typelem"
+    " WHEN typ.typtype = 'r' THEN rngsubtype END AS elemtypoid FROM pg_type AS typ LEFT JOIN"
+    " pg_class AS cls ON (cls.oid = typ.typrelid) LEFT JOIN pg_proc AS proc ON proc.oid ="
+    " typ.typreceive LEFT JOIN pg_range ON (pg_range.rngtypid = typ.oid)) AS typ LEFT JOIN pg_type"
+    " AS elemtyp ON elemtyp.oid = elemtypoid LEFT JOIN pg_proc AS elemproc ON elemproc.oid ="
+    " elemtyp.typreceive) AS found JOIN pg_namespace AS ns ON (ns.oid = typnamespace) WHERE typtype"
+    " IN ('b', 'r', 'e', 'd') OR (typtype = 'a' AND elemtyptype IN ('b', 'r', 'e', 'd')) ORDER BY"
+    " ord"
+)
+"""The same of Npgsql 5 and later."""
+SEARCHED = (
+    "SELECT CASE WHEN trim(s[i]) = '\"$user\"' THEN user ELSE trim(s[i]) END FROM generate_series("
+    "array_lower(string_to_array(current_setting('search_path'), ','), 1),"
+    " array_upper(string_to_array(current_setting('search_path'), ','), 1)) AS i,"
+    " string_to_array(current_setting('search_path'), ',') s"
+)
 PROBES: dict[str, tuple[str, ...]] = {
     "Metabase": (
         "SHOW TIMEZONE",
@@ -30,6 +82,16 @@ PROBES: dict[str, tuple[str, ...]] = {
         'SELECT TRUE AS "_" FROM "public"."people" WHERE 1 <> 1 LIMIT 0',
         "SELECT t.tablename, has_table_privilege(current_user, 'people', 'SELECT') AS"
         " selects FROM pg_catalog.pg_tables t WHERE t.schemaname = 'public'",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+        'SELECT nspname AS "TABLE_SCHEM", current_database() AS "TABLE_CATALOG" FROM'
+        " pg_catalog.pg_namespace WHERE nspname <> 'pg_toast' AND (nspname !~ '^pg_temp_' OR"
+        ' nspname = (pg_catalog.current_schemas(true))[1]) ORDER BY "TABLE_SCHEM"',
+        METABASE_RIGHTS,
+        'SELECT "c"."relname" AS "name", "stat"."n_live_tup" AS "rows" FROM'
+        ' "pg_catalog"."pg_class" AS "c" LEFT JOIN "pg_stat_user_tables" AS "stat" ON'
+        ' "c"."relname" = "stat"."relname" LEFT JOIN "pg_catalog"."pg_description" AS "d" ON'
+        ' ("c"."oid" = "d"."objoid") AND ("d"."objsubid" = \'0\') AND ("d"."classoid" ='
+        " 'pg_class'::regclass) WHERE c.relkind IN ('r', 'p', 'v', 'f', 'm')",
     ),
     "Superset": (
         "SELECT pg_catalog.version()",
@@ -67,6 +129,15 @@ PROBES: dict[str, tuple[str, ...]] = {
         " ii.constraint_schema AND i.constraint_name = ii.constraint_name WHERE"
         " i.table_name = 'people' ORDER BY 1, 3",
         "SELECT character_set_name FROM information_schema.character_sets",
+        NPGSQL_4,
+        NPGSQL_8,
+        "SELECT typ.oid, att.attname, att.atttypid FROM pg_type AS typ JOIN pg_class AS cls ON"
+        " (cls.oid = typ.typrelid) JOIN pg_attribute AS att ON (att.attrelid = typ.typrelid) WHERE"
+        " typ.typtype = 'c' AND attnum > 0 AND NOT attisdropped ORDER BY typ.oid, att.attnum",
+        "SELECT pg_type.oid, enumlabel FROM pg_enum JOIN pg_type ON pg_type.oid = enumtypid ORDER"
+        " BY oid, enumsortorder",
+        "SELECT current_setting('max_index_keys')",
+        "DISCARD ALL",
         'SELECT "$Table"."age" AS "age", "$Table"."city" AS "city" FROM "public"."people"'
         ' "$Table" LIMIT 200',
         'SELECT "rows"."blood" AS "blood" FROM (SELECT "_"."blood" FROM "public"."people"'
@@ -109,6 +180,23 @@ PROBES: dict[str, tuple[str, ...]] = {
         " pg_catalog.pg_class c ON c.oid = i.indexrelid INNER JOIN pg_catalog.pg_class tc"
         " ON tc.oid = i.indrelid WHERE i.indrelid = 16384 ORDER BY c.relname",
         "SELECT x.* FROM public.people x",
+        "SELECT string_agg(word, ',') FROM pg_catalog.pg_get_keywords() WHERE word <> ALL"
+        " ('{a,abs,zone}'::text[])",
+        "SELECT n.nspname = ANY(current_schemas(true)), n.nspname, t.typname FROM"
+        " pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON t.typnamespace = n.oid WHERE"
+        " t.oid = 1034",
+        "SELECT typinput = 'pg_catalog.array_in'::regproc AS is_array, typtype, typname,"
+        " pg_type.oid FROM pg_catalog.pg_type LEFT JOIN (SELECT ns.oid AS nspoid, ns.nspname, r.r"
+        " FROM pg_namespace AS ns JOIN (SELECT s.r, (current_schemas(false))[s.r] AS nspname FROM"
+        " generate_series(1, array_upper(current_schemas(false), 1)) AS s(r)) AS r USING (nspname))"
+        " AS sp ON sp.nspoid = typnamespace WHERE pg_type.oid = 1016 ORDER BY sp.r, pg_type.oid",
+        "SHOW search_path",
+        "SELECT * FROM pg_catalog.pg_settings WHERE name = 'standard_conforming_strings'",
+        "SELECT * FROM pg_catalog.pg_enum WHERE 1 <> 1 LIMIT 1",
+        "SELECT c.oid, pg_catalog.pg_total_relation_size(c.oid), pg_catalog.pg_relation_size(c.oid)"
+        " FROM pg_class c WHERE c.relnamespace = 2200",
+        "SELECT i.*, pg_catalog.pg_relation_size(i.indexrelid), pg_catalog.pg_stat_get_numscans("
+        "i.indexrelid) FROM pg_catalog.pg_index i WHERE i.indrelid = 16384",
     ),
     "Tableau": (
         "SET DateStyle = 'ISO'; SET extra_float_digits = 2; SHOW max_identifier_length",
@@ -137,5 +225,43 @@ PROBES: dict[str, tuple[str, ...]] = {
         'SELECT "people"."blood" AS "blood" FROM "public"."people" "people" GROUP BY 1'
         " ORDER BY 1 ASC NULLS FIRST",
         'SELECT * FROM (SELECT * FROM "public"."people" LIMIT 0) "t" LIMIT 1',
+        'BEGIN; DECLARE "SQL_CUR0x7f" CURSOR WITH HOLD FOR SELECT CAST("people"."blood" AS TEXT) AS'
+        ' "blood" FROM "public"."people" "people" LIMIT 1000; FETCH 2048 IN "SQL_CUR0x7f"; CLOSE'
+        ' "SQL_CUR0x7f"; COMMIT',
+    ),
+    "Grafana": (
+        f"SELECT CASE WHEN quote_ident(table_schema) IN ({SEARCHED}) THEN quote_ident(table_name)"
+        " ELSE quote_ident(table_schema) || '.' || quote_ident(table_name) END AS \"table\" FROM"
+        f" information_schema.tables ORDER BY CASE WHEN quote_ident(table_schema) IN ({SEARCHED})"
+        " THEN 0 ELSE 1 END, 1",
+        'SELECT quote_ident(column_name) AS "column", data_type AS "type" FROM'
+        " information_schema.columns WHERE CASE WHEN array_length(parse_ident('people'), 1) = 2"
+        " THEN quote_ident(table_schema) = (parse_ident('people'))[1] ELSE quote_ident(table_name)"
+        f" = 'people' AND quote_ident(table_schema) IN ({SEARCHED}) END",
+    ),
+    "pgAdmin": (
+        "SELECT CASE WHEN (SELECT count(extname) FROM pg_catalog.pg_extension WHERE extname ="
+        " 'bdr') > 0 THEN 'pgd' WHEN (SELECT COUNT(*) FROM pg_replication_slots) > 0 THEN 'log'"
+        " ELSE NULL END AS type",
+        "SELECT nsp.nspname FROM pg_catalog.pg_namespace nsp WHERE nsp.nspname = 'pg_catalog' AND"
+        " EXISTS (SELECT 1 FROM pg_class WHERE relname = 'pg_class' AND relnamespace = nsp.oid"
+        " LIMIT 1)",
+    ),
+    "psql": (
+        'SELECT d.datname AS "Name", d.daticulocale AS "Locale", d.daticurules AS "Rules", CASE'
+        " WHEN pg_catalog.array_length(d.datacl, 1) = 0 THEN '(none)' ELSE"
+        " pg_catalog.array_to_string(d.datacl, E'\\n') END AS \"Rights\" FROM"
+        " pg_catalog.pg_database d ORDER BY 1",
+        "SELECT conname, conrelid::pg_catalog.regclass FROM pg_catalog.pg_constraint c WHERE"
+        " confrelid IN (SELECT pg_catalog.pg_partition_ancestors('16384') UNION ALL VALUES"
+        " ('16384'::pg_catalog.regclass)) AND contype = 'f'",
+    ),
+    "ADBC": (
+        "SELECT attname, atttypid FROM pg_catalog.pg_class AS cls INNER JOIN"
+        " pg_catalog.pg_attribute AS attr ON cls.oid = attr.attrelid INNER JOIN pg_catalog.pg_type"
+        " AS typ ON attr.atttypid = typ.oid WHERE attr.attnum >= 0 AND cls.oid ="
+        " 'people'::regclass::oid ORDER BY attr.attnum",
+        "SELECT oid, typname, typreceive, typbasetype, typrelid, typarray FROM pg_catalog.pg_type"
+        " WHERE (typreceive != 0 OR typsend != '') AND typtype != 'r' ORDER BY oid",
     ),
 }

@@ -11,9 +11,10 @@ import pytest
 import sqlglot
 from tests.people import SCHEMA
 from tests.server.postgres.conftest import Door
-from tests.server.postgres.probes import PROBES
+from tests.server.postgres.probes import METABASE_RIGHTS, NPGSQL_4, NPGSQL_8, PROBES
 
 from sulq.server.postgres import catalogue as catalogues
+from sulq.server.postgres import statements
 from sulq.server.postgres.catalogue import Catalogue, CatalogueProcess, Rewriting
 from sulq.server.postgres.protocol import WireError
 
@@ -44,6 +45,31 @@ def test_probes_of_bi_programs_are_answered_and_cost_nothing(door: Door, program
                 pass
             assert HIDDEN not in str(cursor.fetchall() if cursor.description else ""), text
     assert door.left == before and '"error"' not in door.log.getvalue()
+
+
+def test_what_programs_learn_is_what_they_need(process: CatalogueProcess) -> None:
+    """Not only no error: Npgsql fails without types, Metabase leaves out what it may not read."""
+    known = {
+        name: (oid, kind, of) for _, name, oid, _, _, kind, of, _ in looked_up(process, NPGSQL_4)
+    }
+    assert known["int8"] == (20, "b", 0) and known["_int8"] == (1016, "a", 20)
+    assert known["float8"][0] == 701 and known["timestamp"][0] == 1114
+    newer = {row[3]: row[4] for row in looked_up(process, NPGSQL_8)}
+    assert newer["text"] == "b" and newer["_text"] == "a"
+    rights = 'SELECT schema, "table", update, "select", delete FROM table_privileges t'
+    text = METABASE_RIGHTS.replace("SELECT t.* FROM table_privileges t", rights)
+    read = statements.read(text, {"people": SCHEMA})
+    assert isinstance(read, statements.CatalogueQuery)
+    made = Rewriting(PEOPLE, {}).sql(read.tree)
+    assert process.run(PEOPLE, made)[1] == [["public", "people", False, True, False]]
+    tables, columns = (looked_up(process, text) for text in PROBES["Grafana"])
+    assert tables == [["people"]] and [name for name, _ in columns] == [
+        column.name for column in SCHEMA.columns
+    ]
+    labelled = statements.read("SELECT 1 AS table, 2 AS select, 3 AS from FROM pg_class", {})
+    assert isinstance(labelled, statements.CatalogueQuery)
+    fields, _ = process.run(PEOPLE, Rewriting(PEOPLE, {}).sql(labelled.tree))
+    assert [field.name for field in fields] == ["table", "select", "from"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -42,6 +43,8 @@ from sulq.server.postgres.types import (
 
 VERSION = "15.0"
 FIRST_OID = 16_384
+RECEIVE = 2_400
+"""OID of the function that reads arrays; that of a type's own function is so much above its OID."""
 WALL = 30.0
 """Seconds after which a silent process is ended; a statement has 0.2 s of the processor."""
 MOST_BYTES = 4_000_000
@@ -87,12 +90,12 @@ PG = {
     " attinhcount i attcollation o attacl T attoptions T attfdwoptions T",
     "pg_type": "oid o typname t typnamespace o typowner o typlen s typbyval b typtype t"
     " typcategory t typispreferred b typisdefined b typdelim t typrelid o typelem o typarray o"
-    " typinput t typoutput t typreceive t typsend t typmodin t typmodout t typanalyze t"
+    " typinput t typoutput t typreceive o typsend t typmodin t typmodout t typanalyze t"
     " typnotnull b typbasetype o typtypmod i typndims i typcollation o typdefault t typsubscript t"
     " typstorage t typalign t",
     "pg_database": "oid o datname t datdba o encoding i datistemplate b datallowconn b"
     " datconnlimit i dattablespace o datcollate t datctype t daticulocale t datlocprovider t"
-    " datcollversion t datacl T",
+    " datcollversion t datacl T daticurules t datlocale t",
     "pg_roles": "oid o rolname t rolsuper b rolinherit b rolcreaterole b rolcreatedb b"
     " rolcanlogin b rolreplication b rolconnlimit i rolvaliduntil d rolbypassrls b rolconfig T",
     "pg_user": "usename t usesysid o usecreatedb b usesuper b userepl b usebypassrls b",
@@ -163,6 +166,20 @@ PG = {
     "pg_locks": "locktype t database o relation o pid i mode t granted b",
     "pg_timezone_names": "name t abbrev t is_dst b",
     "pg_ts_config": "oid o cfgname t cfgnamespace o",
+    "pg_keywords": "word t catcode t barelabel b catdesc t baredesc t",
+    "pg_replication_slots": "slot_name t plugin t slot_type t datoid o database t active b",
+    "pg_stat_all_tables": "relid o schemaname t relname t n_live_tup l n_dead_tup l",
+    "pg_stat_database": "datid o datname t numbackends i",
+    "pg_stat_user_indexes": "relid o indexrelid o schemaname t relname t idx_scan l",
+    "pg_statio_user_tables": "relid o schemaname t relname t heap_blks_read l",
+    "pg_publication_tables": "pubname t schemaname t tablename t",
+    "pg_subscription": "oid o subname t subdbid o",
+    "pg_opfamily": "oid o opfmethod o opfname t opfnamespace o",
+    "pg_ts_dict": "oid o dictname t dictnamespace o",
+    "pg_ts_parser": "oid o prsname t prsnamespace o",
+    "pg_ts_template": "oid o tmplname t tmplnamespace o",
+    "pg_user_mappings": "umid o srvid o srvname t umuser o usename t umoptions T",
+    "pg_group": "groname t grosysid o grolist O",
 }  # fmt: skip
 INFORMATION = {
     "schemata": "catalog_name t schema_name t schema_owner t default_character_set_catalog t"
@@ -231,8 +248,9 @@ def type_of_column(name: str) -> int:
 
 
 MACROS = {
-    "regclass_of(n)": "(SELECT max(k.oid) FROM pg.pg_class k JOIN pg.pg_namespace s ON"
-    " k.relnamespace = s.oid WHERE n IN (k.relname, s.nspname || '.' || k.relname))",
+    "regclass_of(n)": "coalesce(try_cast(n AS UINTEGER), (SELECT max(k.oid) FROM pg.pg_class k JOIN"
+    " pg.pg_namespace s ON k.relnamespace = s.oid WHERE n IN (k.relname, s.nspname || '.' ||"
+    " k.relname)))",
     "regclass_name(o)": "coalesce((SELECT max(k.relname) FROM pg.pg_class k WHERE k.oid = o),"
     " CAST(o AS VARCHAR))",
     "regtype_of(n)": "(SELECT max(y.oid) FROM pg.pg_type y JOIN pg.type_labels p ON y.oid = p.oid"
@@ -268,7 +286,6 @@ MACROS = {
     "pg_get_function_identity_arguments(a)": "CAST(NULL AS VARCHAR)",
     "pg_get_serial_sequence(a, b)": "CAST(NULL AS VARCHAR)",
     "pg_get_statisticsobjdef_columns(a)": "CAST(NULL AS VARCHAR)",
-    "pg_get_keywords()": "CAST(NULL AS VARCHAR)",
     "pg_relation_is_publishable(a)": "false",
     "obj_description(a, b := '')": "CAST(NULL AS VARCHAR)",
     "col_description(a, b)": "CAST(NULL AS VARCHAR)",
@@ -292,8 +309,10 @@ MACROS = {
     "txid_current()": "CAST(0 AS BIGINT)",
     "has_schema_privilege(a, b, c := '')": "true",
     "has_table_privilege(a, b, c := '')": "lower(CASE WHEN c = '' THEN b ELSE c END) = 'select'",
-    "has_any_column_privilege(a, b, c := '')": "true",
-    "has_column_privilege(a, b, c := '', d := '')": "true",
+    "has_any_column_privilege(a, b, c := '')": "lower(CASE WHEN c = '' THEN b ELSE c END) ="
+    " 'select'",
+    "has_column_privilege(a, b, c := '', d := '')": "lower(CASE WHEN d = '' THEN c ELSE d END) ="
+    " 'select'",
     "has_database_privilege(a, b, c := '')": "true",
     "has_function_privilege(a, b, c := '')": "false",
     "has_sequence_privilege(a, b, c := '')": "false",
@@ -303,7 +322,14 @@ MACROS = {
     "pg_expandarray(a)": "{'x': CAST(NULL AS SMALLINT), 'n': CAST(NULL AS INTEGER)}",
     "array_upper(a, b)": "len(a)",
     "array_lower(a, b)": "CASE WHEN len(a) > 0 THEN 1 END",
-    "quote_ident(a)": "'\"' || replace(a, '\"', '\"\"') || '\"'",
+    "pg_get_keywords()": "CAST(NULL AS VARCHAR)",
+    "pg_partition_ancestors(a)": "CAST(NULL AS UINTEGER)",
+    "pg_stat_get_numscans(a)": "CAST(0 AS BIGINT)",
+    "pg_stat_get_live_tuples(a)": "CAST(NULL AS BIGINT)",
+    "parse_ident(a, b := true)": "string_split(replace(a, '\"', ''), '.')",
+    "quote_ident(a)": "CASE WHEN regexp_full_match(a, '[a-z_][a-z0-9_$]*') THEN a ELSE '\"' ||"
+    " replace(a, '\"', '\"\"') || '\"' END",
+    "quote_literal(a)": "'''' || replace(a, '''', '''''') || ''''",
 }
 """Functions of PostgreSQL's catalogue, written for DuckDB as macros `f_...`."""
 
@@ -397,18 +423,22 @@ def _fixed() -> list[str]:
         common |= {"typdelim": ",", "typrelid": 0, "typbasetype": 0, "typtypmod": -1}
         common |= {"typndims": 0, "typnotnull": False, "typcollation": 0, "typispreferred": False}
         own = {"oid": oid, "typname": name, "typlen": size, "typcategory": category}
-        ends = {"typinput": f"{name}in", "typoutput": f"{name}out", "typreceive": f"{name}recv"}
+        ends = {"typinput": f"{name}in", "typoutput": f"{name}out", "typreceive": RECEIVE + oid}
+        receives = {"oid": RECEIVE + oid, "proname": f"{name}recv", "pronamespace": 11}
+        made += _insert("pg", "pg_proc", [receives])
         made += _insert(
             "pg", "pg_type", [{**own, **ends, **common, "typelem": 0, "typarray": array}]
         )
         made += _insert("pg", "type_labels", [{"oid": oid, "label": label}])
         if array:
             own = {"oid": array, "typname": f"_{name}", "typlen": -1, "typcategory": "A"}
-            ends = {"typinput": "array_in", "typoutput": "array_out", "typreceive": "array_recv"}
+            ends = {"typinput": "array_in", "typoutput": "array_out", "typreceive": RECEIVE}
             made += _insert(
                 "pg", "pg_type", [{**own, **ends, **common, "typelem": oid, "typarray": 0}]
             )
             made += _insert("pg", "type_labels", [{"oid": array, "label": f"{label}[]"}])
+    arrays = {"oid": RECEIVE, "proname": "array_recv", "pronamespace": 11}
+    made += _insert("pg", "pg_proc", [arrays])  # Npgsql knows arrays by it
     made += _insert("pg", "pg_am", [{"oid": 2, "amname": "heap", "amtype": "t"}])
     made += _insert("pg", "pg_tablespace", [{"oid": 1663, "spcname": "pg_default", "spcowner": 10}])
     made += _insert("pg", "pg_language", [{"oid": 14, "lanname": "sql"}])
@@ -649,10 +679,7 @@ class Rewriting:
             if node.db.casefold() not in ("", "pg_catalog", "information_schema"):
                 raise refused(f"there is no function {node.sql('postgres')[:60]!r} here")
             node.set("db", None)
-            named = node.args.get("alias")
-            if named is not None and not named.args.get("columns"):
-                named.set("columns", [named.this.copy()])  # its one column has the same name
-            return node
+            return _table_function(node)
         name, schema = node.name, node.db.casefold()
         if not schema and name.casefold() in self.ctes:
             return node
@@ -737,6 +764,10 @@ class Rewriting:
             if wanted == "regtype":
                 return exp.Anonymous(this="f_format_type", expressions=[inner, exp.Null()])
             return exp.Anonymous(this=f"f_{wanted}_name", expressions=[inner])
+        if literal and wanted.endswith("[]") and _LIST.fullmatch(node.this.name):
+            members = [each for each in node.this.name[1:-1].split(",") if each]
+            listed = exp.Array(expressions=[exp.Literal.string(each) for each in members])
+            node.set("this", listed)
         target = DUCK_TYPES.get(wanted)
         if target is None and wanted.endswith("[]"):
             target = DUCK_TYPES.get(wanted.removesuffix("[]"), "VARCHAR") + "[]"
@@ -744,6 +775,8 @@ class Rewriting:
         return node
 
 
+_LIST = re.compile(r'\{[^{}"\\]*\}')
+"""An array written as text, without quotes inside."""
 UNNAMED = "?column?"
 DUCK_TYPES = {
     "oid": "UINTEGER", "xid": "UINTEGER", "int": "INTEGER", "int4": "INTEGER",
@@ -810,6 +843,24 @@ def _named_like(node: exp.Expr, made: exp.Expr, name: str) -> exp.Expr:
     """Return what stands for a function; an item of SELECT keeps its name."""
     outer = node.parent if isinstance(node.parent, exp.Dot) else node
     return exp.alias_(made, name) if _is_item(outer) else made
+
+
+IN_FROM = (exp.GenerateSeries, exp.ExplodingGenerateSeries, exp.Unnest, exp.Explode)
+"""Functions that DuckDB has in FROM; another one has one row there."""
+
+
+def _table_function(node: exp.Table) -> exp.Expr:
+    """Return a function in FROM, whose one column has the name of its alias."""
+    named, called = node.args.get("alias"), node.this
+    if called.name == "f_pg_get_keywords":
+        return _moved(node, "pg", "pg_keywords")
+    if named is None or named.args.get("columns"):
+        return node
+    if isinstance(called, IN_FROM):
+        named.set("columns", [named.this.copy()])
+        return node
+    only = exp.select(exp.alias_(called.copy(), named.this.copy()))
+    return only.subquery(named.this.copy())
 
 
 def _moved(node: exp.Table, schema: str, name: str) -> exp.Table:

@@ -136,7 +136,7 @@ def read(text: str, tables: Mapping[str, Schema]) -> Statement:
             "write a SELECT",
         )
     known = {name.casefold(): name for name in tables}
-    tree = None if first == "EXPLAIN" else _parsed(text)
+    tree = None if first == "EXPLAIN" else _parsed(_quoted_labels(text, tokens))
     named = _named(tokens, known) if tree is None else _own_tables(tree, known)
     if tree is None:  # words of our own, such as WITHIN 50 CONFIDENCE 95: the question's parser
         if not named:
@@ -158,6 +158,18 @@ def _tokens(text: str) -> list[Token]:
         if depth > DEEPEST:
             raise WireError("54001", f"the statement is nested more than {DEEPEST} levels deep")
     return tokens
+
+
+def _quoted_labels(text: str, tokens: Sequence[Token]) -> str:
+    """Return a statement whose columns may be named `AS table` or `AS select`, as PostgreSQL's."""
+    ends = [*tokens[2:], None]
+    for before, label, after in reversed(list(zip(tokens, tokens[1:], ends, strict=False))):
+        last = after is None or after.token_type in (TokenType.COMMA, TokenType.FROM)
+        if before.token_type != TokenType.ALIAS or not last or not label.text.isidentifier():
+            continue
+        if label.token_type not in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.VAR):
+            text = f'{text[: label.start]}"{label.text}"{text[label.end + 1 :]}'
+    return text
 
 
 def _parsed(text: str) -> exp.Expr | None:
