@@ -15,12 +15,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.server.postgres.conftest import Door, opened
+from tests.server.postgres.conftest import BROWSED, CHARTS, Door, opened
 from tests.waiting import LONGEST, come
 
 from sulq.server.auth.rate_limit import Rate
 from sulq.server.auth.tokens import Role
-from sulq.server.postgres import listener
+from sulq.server.postgres import listener, session
 from sulq.server.service.catalog import id_of
 
 
@@ -161,6 +161,49 @@ def test_words_that_ask_nothing(door: Door, raw: Raw) -> None:
         assert said[-1] == ("Z", b"I")
 
 
+@pytest.mark.parametrize("intervals", ["off", "on"])
+def test_what_is_described_is_what_comes(door: Door, raw: Raw, intervals: str) -> None:
+    """Types follow from the statement and the schema, never from an answer."""
+    raw.start(door.tokens["analyst"], options=door.options("types", intervals=intervals))
+    for text in (*CHARTS, *BROWSED):
+        parse(raw, text)
+        raw.send("D", b"S\0")
+        raw.send("S")
+        told = next(body for letter, body in raw.until("Z") if letter == "T")
+        said = raw.query(text)
+        assert told == next(body for letter, body in said if letter == "T"), text
+
+
+def test_our_settings_are_shown_reset_and_never_misspelled(door: Door, raw: Raw) -> None:
+    raw.start(door.tokens["analyst"], options="-c sulq.credits=3 -c sulq.purpose=shown")
+
+    def shown(name: str) -> str:
+        row = next(body for letter, body in raw.query(f"SHOW {name}") if letter == "D")
+        return row[6:].decode()
+
+    assert (shown("sulq.credits"), shown("sulq.intervals")) == ("3", "off")
+    said = fields(raw.query("SET sulq.credit = 9")[0][1])
+    assert said["C"] == "42704" and "sulq.credits, sulq.purpose" in said["H"]
+    raw.query("SET sulq.intervals = on; SET search_path = elsewhere")
+    parse(raw, "SELECT 1", "kept")
+    raw.query("DISCARD ALL")  # as pools do: names and settings go, the purpose stays
+    assert (shown("sulq.credits"), shown("sulq.intervals")) == ("3", "on")
+    assert shown("search_path") == '"$user", public'
+    raw.send("B", b"\0kept\0" + struct.pack("!hhh", 0, 0, 0))
+    raw.send("S")
+    assert fields(next(b for letter, b in raw.until("Z") if letter == "E"))["C"] == "26000"
+    raw.query("RESET sulq.intervals; RESET sulq.purpose; RESET sulq.credits")
+    assert (shown("sulq.credits"), shown("sulq.intervals")) == ("0", "off")
+    assert "this connection spends none" in str(raw.query("SELECT AVG(income) FROM people"))
+
+
+def test_a_place_is_counted_in_the_whole_text(door: Door, raw: Raw) -> None:
+    raw.start(door.tokens["analyst"])
+    text = "SELECT 1; SELECT COUNT(*) FROM people WHERE nope = 1"
+    said = next(fields(body) for letter, body in raw.query(text) if letter == "E")
+    assert text[int(said["P"]) - 1 :].startswith("nope") and "\\d" in said["H"]
+
+
 def test_a_purpose_is_kept_over_connections(door: Door) -> None:
     options = door.options("kept", credits=2)
     for age in (61, 62):
@@ -186,7 +229,7 @@ def test_filters_and_intervals(door: Door) -> None:
         psycopg.connect(**door.given()) as connection,
         pytest.raises(psycopg.Error, match="this connection spends none"),
     ):
-        connection.execute("SELECT MIN(age), MAX(age) FROM people")
+        connection.execute("SELECT MIN(income), MAX(income) FROM people")
     options = door.options("bars", intervals="on")
     with psycopg.connect(**door.given(options=options)) as connection:
         cursor = connection.execute("SELECT COUNT(*) AS n FROM people WHERE age > 51")
@@ -375,6 +418,44 @@ def test_half_open_connections_are_closed(door: Door, monkeypatch: pytest.Monkey
             pass
         client.close()
     assert is_alive(door)
+
+
+def test_strangers_who_say_nothing_keep_nobody_out(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "MOST", 8)
+    held = [socket.create_connection(("127.0.0.1", door.port), timeout=20) for _ in range(20)]
+    assert is_alive(door)
+    closed = sum(each.recv(1) == b"" for each in held[:17])
+    assert closed == 17  # those that have waited longest
+    for each in held:
+        each.close()
+
+
+def test_no_token_is_written_to_the_log(door: Door) -> None:
+    for token in ("sulq_" + "never" * 9, door.tokens["analyst"]):
+        client = Raw(door)
+        client.start(token)
+        client.socket.close()
+        assert is_alive(door)
+        assert token not in door.log.getvalue() and token[5:25] not in door.log.getvalue()
+
+
+def test_what_is_unforeseen_is_one_constant_sentence_and_a_line_of_the_log(
+    door: Door, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("of a secret row: 42")
+
+    raw.start(door.tokens["analyst"])
+    before = door.log.getvalue()
+    monkeypatch.setattr(session.WireSession, "_show", broken)
+    said = raw.query("SHOW server_version")
+    monkeypatch.undo()
+    assert fields(said[0][1])["C"] == "58000" and "42" not in str(said)
+    line = door.log.getvalue().removeprefix(before)
+    assert "RuntimeError" in line and "secret row" not in line
+    door.log.truncate(0)
 
 
 @pytest.mark.slow

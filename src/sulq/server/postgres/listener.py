@@ -29,7 +29,7 @@ from sulq.server.service.session import Service
 FIRST = 20.0
 """Seconds from the connection to the end of its password."""
 MOST = 256
-"""Connections at once; of one token at most half of them."""
+"""Connections at once; of one token at most half of them, of who has shown none a quarter."""
 GRACE = 30.0
 """Seconds that statements which have begun get when the server is stopped."""
 
@@ -84,8 +84,8 @@ class Listener:
         how, wrong = "closed", {}
         session: WireSession | None = None
         try:
-            full = len(self._connections) >= MOST
             self._connections[task] = None
+            full = self._make_room()
             session = await self._let_in(reader, writer, full)
             if session is not None:
                 self._connections[task] = session
@@ -110,6 +110,19 @@ class Listener:
                 "postgres", connection=secrets.token_hex(8), ended=how, caller=caller, **wrong
             )
             await _closed(writer)
+
+    def _unforeseen(self, error: Exception) -> None:
+        self._metrics.count("postgres", 500)
+        self._log.write("postgres", error=place_of(error))
+
+    def _make_room(self) -> bool:
+        """Close who has waited longest without a token, so that idle strangers keep nobody out;
+        True if those who have shown one fill their places."""
+        strangers = [task for task, session in self._connections.items() if session is None]
+        places = max(1, MOST // 4)
+        for task in strangers[: max(0, len(strangers) - places)]:
+            task.cancel()
+        return len(self._connections) - len(strangers) >= MOST - places
 
     def _check_share(self, caller: Caller) -> None:
         """Refuse a token that has half of all places: others want to connect too."""
@@ -159,7 +172,8 @@ class Listener:
             if letter != "p":
                 raise ProtocolViolation("a password was expected")
             token = MessageBody(answer).text()
-            session = WireSession(self._service, self._workers, self._catalogue, messages, writer)
+            parts = self._service, self._workers, self._catalogue
+            session = WireSession(*parts, messages, writer, self._unforeseen)
             self._check_share(session.authenticate(token))
             session.welcome(options)
         return session

@@ -136,6 +136,12 @@ class SessionSettings:
             raise WireError(
                 "22023", f"{name} = {value[:60]!r} is not understood", LIKE[name]
             ) from None
+        if name.startswith("sulq.") and name not in OWN:
+            raise WireError(
+                "42704",
+                f'unrecognized configuration parameter "{name[:60]}"',
+                f"there are {', '.join(OWN)}",
+            )
         if len(self.said) > MOST_NAMED:
             raise WireError("54000", f"a session has at most {MOST_NAMED} settings")
         self.said[name] = value
@@ -166,15 +172,25 @@ class SessionSettings:
                 ):
                     raise ValueError(value)
 
-    def reset(self) -> None:
-        for name in [each for each in self.said if not each.startswith("sulq.")]:
-            del self.said[name]
+    def reset(self, name: str = "") -> None:
+        """Forget one setting; without a name all but sulq's own, which a pool must not lose."""
+        if name:
+            lower = name.casefold()
+            if lower in OWN:
+                self._apply(lower, OWN[lower])
+            self.said = {each: v for each, v in self.said.items() if each.casefold() != lower}
+            return
+        self.said = {each: v for each, v in self.said.items() if each in OWN}
 
     def show(self, name: str) -> str:
-        known = {each.casefold(): value for each, value in {**DEFAULTS, **self.said}.items()}
+        known = {each.casefold(): value for each, value in self.all().items()}
         if name.casefold() not in known:
             raise WireError("42704", f'unrecognized configuration parameter "{name[:60]}"')
         return known[name.casefold()]
+
+    def all(self) -> dict[str, str]:
+        """Return every setting with its value."""
+        return {**DEFAULTS, **OWN, **self.said}
 
     def terms(self) -> dict[str, Any]:
         """Return how a question is paid: 0 credits unless a purpose is named."""
@@ -188,6 +204,14 @@ class SessionSettings:
         return terms | {"purpose": self.purpose, "purpose_credits": self.credits}
 
 
+OWN = {
+    "sulq.credits": "0",
+    "sulq.purpose": "",
+    "sulq.intervals": "off",
+    "sulq.confidence": "0.95",
+    "sulq.filters": "asked",
+}
+"""Our own settings, as a connection begins."""
 LIKE = {
     "sulq.credits": "want a number, such as 20 or 1/2",
     "sulq.intervals": "want on or off",
@@ -216,9 +240,11 @@ class WireSession:
         catalogue: CatalogueProcess,
         reader: MessageReader,
         writer: asyncio.StreamWriter,
+        unforeseen: Callable[[Exception], None],
     ) -> None:
+        """`unforeseen` is told of what goes wrong without being a refusal, for the log."""
         self.service, self.workers, self._catalogue = service, workers, catalogue
-        self._reader, self._writer = reader, writer
+        self._reader, self._writer, self._unforeseen = reader, writer, unforeseen
         self.settings = SessionSettings()
         self.caller: Caller | None = None
         self._token, self._database, self._user = "", "", ""
@@ -352,6 +378,8 @@ class WireSession:
                 self._skipping = True
 
     def _failed(self, error: Exception) -> None:
+        if not isinstance(error, (WireError, SulqError, HttpProblem)):
+            self._unforeseen(error)
         self.send(protocol.error_response(wire_error(error)))
         if self._transaction == "T":
             self._transaction = "E"
@@ -375,16 +403,22 @@ class WireSession:
         found = await self._free(statements.split, text)
         if not found:
             self.send(protocol.EMPTY)
-        for number, each in enumerate(found):
+        for number, (start, each) in enumerate(found):
             if number:
                 self.check_token()
-            portal = Portal(await self._read(each, []), [], [])
-            portal.prepared.counted = True
-            result = await self._run(portal)
-            if result.fields:
-                self.send(protocol.row_description(result.fields, [0] * len(result.fields)))
-            self._send_rows(portal, result, 0)
+            try:
+                await self._one_of_many(each)
+            except (WireError, SulqError, HttpProblem) as error:
+                raise _moved_on(error, start) from None
         self.send(protocol.ready(self._transaction))
+
+    async def _one_of_many(self, text: str) -> None:
+        portal = Portal(await self._read(text, []), [], [])
+        portal.prepared.counted = True
+        result = await self._run(portal)
+        if result.fields:
+            self.send(protocol.row_description(result.fields, [0] * len(result.fields)))
+        self._send_rows(portal, result, 0)
 
     async def _parse(self, body: MessageBody) -> None:
         name, text, oids = body.text(), body.text(), body.int32s()
@@ -395,7 +429,7 @@ class WireSession:
         found = await self._free(statements.split, text)
         if len(found) > 1:
             raise WireError("42601", "a prepared statement is one statement, without `;` inside")
-        prepared = await self._read(found[0] if found else "", oids)
+        prepared = await self._read(found[0][1] if found else "", oids)
         prepared.counted = True
         self._prepared[name] = prepared
         self.send(protocol.PARSED)
@@ -673,8 +707,7 @@ class WireSession:
                 self._set(words)
                 return ResultSet(tag="SET")
             case "RESET" | "DISCARD":
-                self.settings.reset()
-                return ResultSet(tag=statement.word if statement.word == "RESET" else "DISCARD ALL")
+                return self._forget(statement.word, words)
             case "DEALLOCATE":
                 name = words[-1] if words else ""
                 held = list(self._prepared) if name.upper() == "ALL" else [name]
@@ -691,6 +724,19 @@ class WireSession:
                     self._portals.pop(each, None)
                 return ResultSet(tag="CLOSE CURSOR")
         return ResultSet(tag=statement.word)  # SAVEPOINT, RELEASE, LISTEN, UNLISTEN, NOTIFY
+
+    def _forget(self, word: str, words: Sequence[str]) -> ResultSet:
+        """Forget what the session has set or named; what its purpose has spent is the server's."""
+        name = _setting_name(words)
+        everything = name.casefold() == "all"
+        if word == "RESET":
+            self.settings.reset("" if everything else name)
+            return ResultSet(tag=word)
+        if everything:
+            self.settings.reset()
+            self._prepared.clear()
+            self._portals.clear()
+        return ResultSet(tag=f"DISCARD {name[:60].upper()}")
 
     def _end_transaction(self, statement: statements.Control) -> ResultSet:
         word = {"END": "COMMIT", "ABORT": "ROLLBACK"}.get(statement.word, statement.word)
@@ -719,7 +765,7 @@ class WireSession:
         name = _setting_name(words)
         if name.casefold() == "all":
             rows: list[Sequence[Any]] = [
-                [each, value, ""] for each, value in {**DEFAULTS, **self.settings.said}.items()
+                [each, value, ""] for each, value in self.settings.all().items()
             ]
             fields = [Field(each, TEXT) for each in ("name", "setting", "description")]
             return ResultSet(fields, rows, "SHOW")
@@ -781,6 +827,14 @@ def _format(formats: Sequence[int], place: int) -> int:
     if not formats:
         return 0
     return formats[0] if len(formats) == 1 else formats[place] if place < len(formats) else 0
+
+
+def _moved_on(error: Exception, start: int) -> WireError:
+    """Return an error whose place is counted in a text in which its statement starts later."""
+    told = wire_error(error)
+    if told.place is not None:
+        told.place += start
+    return told
 
 
 def _ends(statement: statements.Statement) -> bool:
@@ -943,5 +997,7 @@ def wire_error(error: Exception) -> WireError:
             if spent is None
             else f"{float(spent):g} credits were charged"
         )
+    if error.reason == Reason.NO_COLUMN:
+        hint = "\\d and a table's name list its columns"
     start = error.more.get("start")
     return WireError(state, text, hint, place=start if isinstance(start, int) else None)

@@ -96,25 +96,25 @@ CONTROLS = frozenset(_CONTROLS.split())
 SELECTS = frozenset({"SELECT", "WITH", "VALUES", "EXPLAIN", "("})
 
 
-def split(text: str) -> list[str]:
-    """Return the statements of a text that `;` separates."""
+def split(text: str) -> list[tuple[int, str]]:
+    """Return the statements of a text that `;` separates, and where each starts."""
     if len(text) > LONGEST:
         raise WireError("54001", f"a statement has at most {LONGEST:,} characters")
     try:
         tokens = _Words().tokenize(text)
     except (SqlglotError, ValueError, LookupError):
-        return [text]  # whoever reads it says why not
+        return [(0, text)]  # whoever reads it says why not
     if not tokens:
         return []
-    found: list[str] = []
+    found: list[tuple[int, str]] = []
     start, end = 0, 0
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
-            found.append(text[start:end])
+            found.append((start, text[start:end]))
             start = end = token.end + 1
         else:
             end = token.end + 1
-    return [each for each in (*found, text[start:end]) if each.strip()]
+    return [each for each in (*found, (start, text[start:end])) if each[1].strip()]
 
 
 def read(text: str, tables: Mapping[str, Schema]) -> Statement:
