@@ -115,6 +115,11 @@ def test_days_and_times_come_as_such(tmp_path, monkeypatch):
         asked = sa.select(visits.c.born, sa.func.count()).group_by(visits.c.born)
         with made.connect() as connection:
             days = [day for day, _ in connection.execute(asked)]
+            text = "SELECT born, COUNT(*) AS n FROM visits GROUP BY born"
+            plain = connection.execute(sa.text(text))
+            kinds = [code for _, code, *_ in plain.cursor.description]
+            first = plain.all()[0]
+            assert kinds == ["date", "int"] == [type(cell).__name__ for cell in first]
         assert days[:3] == [datetime.date(2024, 1, day) for day in (1, 2, 3)]
     moment = Number("seen", datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 2))
     assert isinstance(type_of(moment), sa.DateTime) and isinstance(type_of(Flag("f")), sa.Boolean)

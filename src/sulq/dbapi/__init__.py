@@ -204,10 +204,15 @@ class Cursor:
         self.description, self._rows, self.rowcount = None, None, -1
         reply = self.connection.select(operation, _sendable(parameters))
         columns = reply_columns(reply, self.connection.intervals)
-        self._rows, self._next = list(zip(*columns.values(), strict=True)), 0
+        codes = _type_codes(reply, self.connection.intervals)
+        cells = [
+            [_moment(cell, code) for cell in column]
+            for column, code in zip(columns.values(), codes, strict=True)
+        ]
+        self._rows, self._next = list(zip(*cells, strict=True)), 0
         self.description = [
-            (name, _type_code(cells), None, None, None, None, True)
-            for name, cells in columns.items()
+            (name, code, None, None, None, None, True)
+            for name, code in zip(columns, codes, strict=True)
         ]
         self.rowcount, self.credits = len(self._rows), reply.credits_exact
         self.notes = tuple(reply.notes)
@@ -312,11 +317,31 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _type_code(cells: Sequence[Any]) -> str:
-    """Return "string", "int", "float" or "bool": what the cells are; "float" if all are unknown."""
-    kinds = {type(cell) for cell in cells if cell is not None}
-    if kinds == {bool}:
-        return "bool"
-    if str in kinds:
-        return "string"
-    return "int" if kinds == {int} else "float"
+def _moment(cell: Any, code: str) -> Any:
+    """Return a cell; a day or a time, which travels as text, as such."""
+    if not isinstance(cell, str) or code not in ("date", "datetime"):
+        return cell
+    moment = datetime.datetime.fromisoformat(cell)
+    return moment.date() if code == "date" else moment
+
+
+TYPE_CODES = {
+    "integer": "int",
+    "number": "float",
+    "text": "string",
+    "truth": "bool",
+    "date": "date",
+    "datetime": "datetime",
+}
+"""What PEP 249's type codes are here, by the type of a column of the reply."""
+
+
+def _type_codes(reply: Any, intervals: bool) -> list[str]:
+    """Return the type code of each column; of its statement and the schema, never of an answer."""
+    codes: list[str] = []
+    for column in reply.columns:
+        code = TYPE_CODES[column.type]
+        codes.append(code)
+        if intervals and not column.is_key:
+            codes += [code if code in ("date", "datetime") else "float"] * 2
+    return codes

@@ -24,18 +24,11 @@ from sulq.kernel.schema.study import Study
 TRUTHS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
 
-class IsoDate(types.Date):
-    """A day, which travels as ISO text."""
+class Day(types.Date):
+    """A day; what is grouped by a day may come as the time of its beginning."""
 
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return lambda text: None if text is None else datetime.date.fromisoformat(text[:10])
-
-
-class IsoDateTime(types.DateTime):
-    """A time, which travels as ISO text."""
-
-    def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return lambda text: None if text is None else datetime.datetime.fromisoformat(text)
+        return lambda day: day.date() if isinstance(day, datetime.datetime) else day
 
 
 class SulqDialect(default.DefaultDialect):
@@ -51,7 +44,7 @@ class SulqDialect(default.DefaultDialect):
     supports_native_decimal = False
     supports_sane_rowcount = False
     supports_statement_cache = True
-    colspecs = {types.Date: IsoDate, types.DateTime: IsoDateTime}  # noqa: RUF012 - as the base class has it
+    colspecs = {types.Date: Day}  # noqa: RUF012 - as the base class has it
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
@@ -164,9 +157,9 @@ def type_of(column: Column) -> types.TypeEngine[Any]:
             whole = bool(values) and all(isinstance(value, int) for value in values or ())
             return types.Integer() if whole else types.String()
         case Number(kind="date"):
-            return IsoDate()
+            return Day()
         case Number(kind="datetime"):
-            return IsoDateTime()
+            return types.DateTime()
     whole = column.lattice is not None and column.lattice.denominator == 1
     return types.Integer() if whole else types.Float()
 

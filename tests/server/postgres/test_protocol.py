@@ -336,6 +336,7 @@ def test_cancel_and_leaving_change_neither_charge_nor_answer(door: Door) -> None
     client.socket.close()
     cancel.close()
     come(lambda: door.left == before - 1, "the statement was not asked")
+    come(lambda: all(entry.answered for entry in door.database.ledger.entries()), "not stored")
     with psycopg.connect(**door.given()) as connection:  # stored, and free
         found = connection.execute(text).fetchone()
         assert found is not None and isinstance(found[0], int)

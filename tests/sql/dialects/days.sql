@@ -19,6 +19,16 @@ SELECT COUNT(*) FROM people WHERE seen >= date '2024-01-15' - interval '2 weeks'
 SELECT COUNT(*) FROM people WHERE seen >= DATE '2024-01-01' AND seen < DATE '2024-01-15'
 
 -- postgres
+SELECT COUNT(*) FROM people WHERE seen >= TO_DATE('2024-01-02', 'YYYY-MM-DD') AND seen < TO_DATE('15.02.2024', 'DD.MM.YYYY')
+-- reads
+SELECT COUNT(*) FROM people WHERE seen >= DATE '2024-01-02' AND seen < DATE '2024-02-15'
+
+-- postgres
+SELECT COUNT(*) FROM people WHERE visited >= TO_TIMESTAMP('2024-01-15 06:30:00.000000', 'YYYY-MM-DD HH24:MI:SS.US')
+-- reads
+SELECT COUNT(*) FROM people WHERE visited >= TIMESTAMP '2024-01-15 06:30:00'
+
+-- postgres
 SELECT COUNT(*) FROM people WHERE visited::date = '2024-01-15'
 -- reads
 SELECT COUNT(*) FROM people WHERE visited::DATE = DATE '2024-01-15'

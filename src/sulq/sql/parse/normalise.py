@@ -6,6 +6,7 @@ column (a day written as text, a cast, a function of texts) is `declared.py`'s.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -828,8 +829,22 @@ def _day_name(form: str, short: str) -> Rule:
     return rule
 
 
+def _read_moment(node: Node) -> datetime.datetime | None:
+    """Return the moment of a text beside its form: TO_DATE('1.2.2024', 'DD.MM.YYYY')."""
+    form = node.args.get("format")
+    if not _is_text(node.this) or not _is_text(form):
+        return None
+    try:
+        return datetime.datetime.strptime(str(node.this.this), str(form.this))
+    except (ValueError, re.error):
+        return None
+
+
 def _as_date(node: Node, dialect: str) -> Node:
     """DATE(x), TO_DATE('2024-01-01'): a cast."""
+    if (moment := _read_moment(node)) is not None:
+        day = text(moment.date().isoformat())
+        return exp.Cast(this=day, to=exp.DataType(this=exp.DType.DATE))
     if node.args.get("format") is not None or node.this is None:
         return node
     if isinstance(node.parent, exp.Extract | exp.DateTrunc | exp.TimeToStr):
@@ -841,6 +856,9 @@ _COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)( .*)?", re.ASCII)
 
 
 def _as_time(node: Node, dialect: str) -> Node:
+    if (moment := _read_moment(node)) is not None:
+        spelled = text(moment.isoformat(" "))
+        return exp.Cast(this=spelled, to=exp.DataType(this=exp.DType.TIMESTAMP))
     if isinstance(node.this, exp.Literal):
         return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.TIMESTAMP))
     return node.this  # type: ignore[no-any-return]
