@@ -832,7 +832,7 @@ def _day_name(form: str, short: str) -> Rule:
 def _read_moment(node: Node) -> datetime.datetime | None:
     """Return the moment of a text beside its form: TO_DATE('1.2.2024', 'DD.MM.YYYY')."""
     form = node.args.get("format")
-    if not _is_text(node.this) or not _is_text(form):
+    if not isinstance(form, exp.Literal) or not _is_text(node.this):
         return None
     try:
         return datetime.datetime.strptime(str(node.this.this), str(form.this))
