@@ -16,6 +16,7 @@ from tests.cli.conftest import POLICY
 from sulq import Category, Database, Number, Promise, Refused, Schema
 from sulq.cli.context import named
 from sulq.errors import NotPublished
+from sulq.kernel.engines.duckdb import quarantine
 from sulq.kernel.ledger.inspect import is_published
 
 ASK = ("ask", "people", "count", "--where", "smoker")
@@ -46,6 +47,14 @@ def test_no_other_command_publishes(unpublished, words, state_directory):
     said = unpublished(*words)
     assert said.code == 3
     assert "`sulq publish people`" in said.err and "publish=True" in said.err
+    assert made(state_directory) == set()
+
+
+def test_a_file_that_ends_its_reader_is_not_published(unpublished, state_directory, monkeypatch):
+    """A child process reads it first: somebody else may have made it."""
+    monkeypatch.setattr(quarantine, "CHILD", "import os; os.abort()")
+    said = unpublished("publish", "people", "--yes")
+    assert said.code == 2 and "cannot be read: the process that tried has ended" in said.err
     assert made(state_directory) == set()
 
 

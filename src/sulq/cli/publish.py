@@ -39,7 +39,9 @@ FOR_GOOD = (
 @contextmanager
 def published(table: TablePolicy) -> Iterator[Database]:
     """Publish a table and open it: for the wizard, whose last button has asked the adviser."""
+    from sulq.kernel.engines.duckdb.quarantine import check_file
 
+    check_file(table.rows, table.schema())  # not first in a server
     try_out(table)
     with _now_published(table) as database:
         yield database
@@ -67,6 +69,7 @@ def publish(
     """Publish a table for good. Shows what that means, then asks for the table's name."""
     from sulq.cli.check import review
     from sulq.errors import Refused
+    from sulq.kernel.engines.duckdb.quarantine import check_file
     from sulq.kernel.ledger.inspect import is_published
     from sulq.kernel.ledger.state_dir import location_name
 
@@ -82,6 +85,8 @@ def publish(
             show_json({"table": source.name, "published": True, "new": False})
         print_note(f"{source.name} is published already (ledger {where}); nothing was changed")
         return
+    if not source.unready:
+        check_file(source.rows, source.schema())  # others may have made it: not in this process
     looked = review(source)
     problems = looked.advice.faults
     exact = exact_outlook(source) if not problems else {}

@@ -486,6 +486,10 @@ class Survey:
         """How many rows the file has: the public n under replace."""
         return int(self._ask("SELECT count(*) FROM source")[0][0])
 
+    def read_through(self) -> None:
+        """Read every value of every column; `InvalidQuery` where that cannot be done."""
+        self._ask("SELECT bit_xor(hash(COLUMNS(*))) FROM source")
+
     def policy(
         self, name: str, source: str, ledger: str, *, from_data: bool
     ) -> tuple[TablePolicy, dict[str, str]]:

@@ -23,6 +23,7 @@ from sulq.errors import InvalidQuery, Refused, SulqError
 from sulq.formatting import bar_text, credits_word, value_with_bar
 from sulq.kernel.engines.duckdb.csv_files import CsvFile
 from sulq.kernel.engines.duckdb.physical import INTEGERS
+from sulq.kernel.engines.duckdb.quarantine import read_in_child
 from sulq.kernel.engines.duckdb.workbooks import XlsxFile
 from sulq.kernel.ledger.inspect import is_published
 from sulq.kernel.ledger.state_dir import private_directory, read_private, write_private
@@ -104,7 +105,7 @@ class State:
 
 def new_draft(home: Path, source: str) -> Draft:
     """The draft that a file proposes: identifiers start hidden, one that repeats is the unit."""
-    survey = Survey(source_in(home, source))
+    survey = _surveyed(source_in(home, source))
     try:
         name = re.sub(r"\W+", "_", source.split(".")[0]).strip("_") or "table"
         proposed, _ = survey.policy(name, source, f"{name}.ledger", from_data=False)
@@ -128,10 +129,30 @@ def new_draft(home: Path, source: str) -> Draft:
     )
 
 
+CHILD = """
+import sys
+from sulq.kernel.engines.duckdb.quarantine import in_child
+from sulq.policy.survey import Survey
+sys.exit(in_child(lambda source, told: Survey(source).read_through()))
+"""
+
+
+def _surveyed(source: Path | CsvFile | XlsxFile) -> Survey:
+    """Look at a file that somebody else may have made: not first in a server, which holds ledgers,
+    tokens and other tables."""
+    read_in_child(source, CHILD)
+    return Survey(source)
+
+
 def _reading(draft: Draft) -> CsvFile | XlsxFile | None:
     if draft.xlsx is not None:
         return XlsxFile.read(draft.source, draft.xlsx)
     return None if draft.csv is None else CsvFile.read(draft.source, draft.csv)
+
+
+def _file_of(path: Path, draft: Draft) -> Path | CsvFile | XlsxFile:
+    declared = _reading(draft)
+    return path if declared is None else replace(declared, path=path)
 
 
 def _kind(kinds: Mapping[str, str], column: str) -> Kind:
@@ -167,8 +188,7 @@ def rows_of(home: Path, draft: Draft) -> int | None:
     """How many rows: public where one row is replaced, else nobody's business."""
     if draft.neighbours != "replace" or draft.unit != "row":
         return None
-    path, declared = source_in(home, draft.source), _reading(draft)
-    survey = Survey(path if declared is None else replace(declared, path=path))
+    survey = _surveyed(_file_of(source_in(home, draft.source), draft))
     try:
         return survey.rows()
     finally:
@@ -320,6 +340,7 @@ def advised(draft: Draft, file: Path) -> Advice:
     others = tuple(read_policy(file, empty=True).values()) if file.exists() else ()
     if source.resolve() in published_files(others):
         raise Refused(f"{draft.source} is published already; `sulq check` advises on it")
+    read_in_child(_file_of(source, draft), CHILD)
     return advise(replace(policy_of(draft, home), beside=others))
 
 

@@ -22,10 +22,12 @@ from tests.waiting import LONGEST
 
 from sulq import Database
 from sulq.errors import InvalidQuery, Refused
+from sulq.kernel.engines.duckdb import quarantine
 from sulq.kernel.engines.duckdb.csv_files import CsvFile
 from sulq.kernel.engines.engine import open_engine
 from sulq.policy import read_policy
 from sulq.policy.files import with_table
+from sulq.server import drafts
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Caller, Role
 from sulq.server.console.access import GrantForm, access_view, granted_sum, grants_view, state_of
@@ -165,6 +167,22 @@ def test_a_draft_comes_from_types_alone(house: House) -> None:
     }
     said = draft.model_dump_json()
     assert CANARY not in said and "3000" not in said and all(not c.low for c in draft.columns)
+
+
+def test_a_file_that_ends_its_reader_does_not_end_the_server(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else may have made it: a child process reads it first, at every step."""
+    number = house.owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
+    house.owner.put(f"/v1/drafts/{number}", json=ready().model_dump())
+    for module in (drafts, quarantine):
+        monkeypatch.setattr(module, "CHILD", "import os; os.abort()")
+    replies = [
+        house.owner.post("/v1/drafts", json={"source": "wards.parquet"}),
+        house.owner.get(f"/v1/drafts/{number}/advice"),
+    ]
+    assert {reply.status_code for reply in replies} == {422}
+    assert all("wards.parquet cannot be read: the process" in reply.text for reply in replies)
 
 
 def test_a_draft_of_a_csv_file_reads_it_as_it_is(house: House) -> None:

@@ -13,7 +13,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from sulq.errors import InvalidQuery, SulqError
 from sulq.kernel.engines.duckdb.csv_files import CsvFile
 from sulq.kernel.engines.duckdb.workbooks import XlsxFile
 from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.study import Study
 
 KINDS = {"csv": CsvFile, "xlsx": XlsxFile}
 SECONDS = 60
@@ -32,8 +33,9 @@ NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000  # of unshare(2)
 CHILD = """
 import sys
 from sulq.kernel.engines.duckdb.engine import open_duckdb
-from sulq.kernel.engines.duckdb.quarantine import read
-sys.exit(read(open_duckdb))
+from sulq.kernel.engines.duckdb.quarantine import in_child
+from sulq.kernel.schema.columns import Schema
+sys.exit(in_child(lambda source, told: open_duckdb(source, Schema.from_json(told)).read_through()))
 """
 COMPLAINT = 3
 UNPACKED = 200
@@ -45,16 +47,29 @@ LONGEST = 400
 def check_file(source: Any, schema: Schema) -> None:
     """`InvalidQuery` unless a child process could read every declared column of this file.
 
-    What is no file (a frame, an address) is left to its engine.
+    What is no file (a frame, an address) is left to its engine. Of a study, every table's file.
     """
-    path = getattr(source, "path", source)  # of a CSV file or workbook with rules of its own
-    if not isinstance(path, str | os.PathLike) or not Path(path).is_file():
+    if isinstance(schema, Study) and isinstance(source, Mapping):
+        for name, one in source.items():
+            columns = schema.columns if name == schema.name else schema.table(name).columns
+            if columns:
+                check_file(one, Schema(*columns))
         return
-    path = Path(path)
+    path = getattr(source, "path", source)  # of a CSV file or workbook with rules of its own
+    if isinstance(path, str | os.PathLike) and Path(path).is_file():
+        read_in_child(source, CHILD, schema.to_json())
+
+
+def read_in_child(source: Any, program: str, more: object = None) -> None:
+    """Let a child process read a file first, by `program`, which ends with what `in_child` says.
+
+    `source` is a path or a file with rules of its own; `more` is told to the program.
+    """
+    path = Path(getattr(source, "path", source))
     before = path.stat()
-    named = {"path": str(path), "word": getattr(source, "word", None), "schema": schema.to_json()}
+    named = {"path": str(path), "word": getattr(source, "word", None), "more": more}
     given = json.dumps(named | {"rules": getattr(source, "rules", {})}).encode()
-    code, told = _ended(given, SECONDS + before.st_size / BYTES_A_SECOND)
+    code, told = _ended(program, given, SECONDS + before.st_size / BYTES_A_SECOND)
     after = path.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise InvalidQuery(f"{path.name} has changed while it was read: let it be whole, try again")
@@ -67,11 +82,11 @@ def check_file(source: Any, schema: Schema) -> None:
         )
 
 
-def _ended(given: bytes, limit: float) -> tuple[int, str]:
+def _ended(program: str, given: bytes, limit: float) -> tuple[int, str]:
     """How the child ended (0: it could read everything), and its complaint."""
     try:
         child = subprocess.run(  # noqa: S603 - our own interpreter, and no word of the file's
-            [sys.executable, "-sB", "-c", CHILD],  # no compiled files: it may not write
+            [sys.executable, "-sB", "-c", program],  # no compiled files: it may not write
             input=given,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -88,14 +103,14 @@ def _ended(given: bytes, limit: float) -> tuple[int, str]:
 # --- in the child -------------------------------------------------------------------------------
 
 
-def read(opened: Callable[[Any, Schema], Any]) -> int:
-    """Read the file whose path, rules and schema come on stdin; the exit code."""
+def in_child(read: Callable[[Any, Any], object]) -> int:
+    """Read the file whose path and rules come on stdin; the exit code."""
     given = json.load(sys.stdin)
     path, kind = Path(given["path"]), KINDS.get(given["word"])
     source: Any = path if kind is None else kind(path, **given["rules"])
     _confine(0 if path.suffix == ".parquet" else UNPACKED * path.stat().st_size)
     try:
-        opened(source, Schema.from_json(given["schema"])).read_through()
+        read(source, given["more"])
     except SulqError as error:
         sys.stdout.write(str(error))
         return COMPLAINT
