@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.papers.test_pure_enumeration import worst
 from tests.people import frame, publish
 
-from sulq import Promise, Refused, col, count
+from sulq import Promise, Refused, col, count, histogram
 from sulq.database import alerts
 from sulq.kernel.accounting.mechanisms import above_threshold
 from sulq.kernel.ledger.recovery import recover
+from sulq.kernel.noise import sampler
 
 LOUD = Promise(50, queries=100)
 DATA = frame(400)
@@ -92,3 +94,40 @@ def test_clones_of_running_memory_tell_no_more_than_both_paid(epsilon: Fraction)
     laws = above_threshold(Fraction(1), epsilon, 1)
     found = worst(laws, 2, 4)
     assert float(epsilon) * 1.03 < found <= 2 * float(epsilon) + 1e-9
+
+
+def test_a_snapshot_between_a_draw_and_its_storing_gives_no_noise_to_another_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise is drawn for a question that is charged on disk by then, and is kept nowhere else: who
+    resumes the copy with another question pays for both, and draws anew."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    monkeypatch.setenv("SULQ_STATE", str(first / "state"))
+    draw, drawn = sampler.draw, list[list[int]]()
+
+    def copied(law: Any, number: int) -> list[int]:
+        drawn.append(draw(law, number))
+        if not second.exists():
+            shutil.copytree(first, second, copy_function=shutil.copy2)
+        return drawn[-1]
+
+    edges = list(range(0, 121, 2))
+    asked, other = histogram("age", edges=edges), histogram("age", where=col("smoker"), edges=edges)
+    with publish(DATA, promise=Promise(1, "1e-6", 100), ledger=first / "ledger") as db:
+        with monkeypatch.context() as patch:
+            patch.setattr(sampler, "draw", copied)
+            db.ask(asked)
+        spent = 100 - db.remaining
+    monkeypatch.setenv("SULQ_STATE", str(second / "state"))
+    with publish(DATA, promise=Promise(1, "1e-6", 100), ledger=second / "ledger") as db:
+        (open_,) = db.ledger.entries()
+        assert not open_.answered and 100 - db.remaining == spent
+        with monkeypatch.context() as patch:
+            patch.setattr(sampler, "draw", copied)
+            db.ask(other)
+        assert 100 - db.remaining == 2 * spent
+    pending, resumed = drawn
+    assert len(pending) == len(resumed) >= 60
+    assert sum(a == b for a, b in zip(pending, resumed, strict=True)) < 20
+    # by chance 20 of 60 of that spread are equal less than once in 1e20 runs

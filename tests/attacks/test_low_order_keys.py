@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import random
+import shutil
+import subprocess
 
 import nacl.bindings as sodium
 import pytest
@@ -77,3 +81,54 @@ def test_a_sound_key_signs_what_it_signed(flip: int) -> None:
     assert is_signed(b"receipt", bytes(signature), bytes(key.verify_key).hex())
     signature[flip] ^= 1
     assert not is_signed(b"receipt", bytes(signature), bytes(key.verify_key).hex())
+
+
+OTHER = """
+const crypto = require("crypto");
+const head = Buffer.from("302a300506032b6570032100", "hex");
+const told = JSON.parse(require("fs").readFileSync(0)).map(([key, message, signature]) => {
+  try {
+    const der = Buffer.concat([head, Buffer.from(key, "hex")]);
+    const read = crypto.createPublicKey({ key: der, format: "der", type: "spki" });
+    return crypto.verify(null, Buffer.from(message, "hex"), read, Buffer.from(signature, "hex"));
+  } catch (error) { return false; }
+});
+console.log(JSON.stringify(told));
+"""
+"""OpenSSL's verdicts, by way of Node."""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node on this system")
+def test_a_second_library_takes_whatever_is_taken_here() -> None:
+    """Of sound keys the same verdicts, one bit wrong or none; of others nothing more than there."""
+    rng, cases = random.Random(17), list[tuple[str, bytes, bytes]]()
+    for number in range(120):
+        key, message = SigningKey(rng.randbytes(32)), b"receipt %d" % number
+        signature = bytearray(key.sign(message).signature)
+        if number % 3:
+            signature[rng.randrange(64)] ^= 1 << rng.randrange(8)
+        cases.append((bytes(key.verify_key).hex(), message, bytes(signature)))
+        if number % 10 == 0:  # s + the order of the group: another spelling of the same number
+            order = 2**252 + 27742317777372353535851937790883648493
+            more = int.from_bytes(signature[32:], "little") + order
+            again = bytes(signature[:32]) + more.to_bytes(32, "little")
+            cases.append((bytes(key.verify_key).hex(), message, again))
+    sound = len(cases)
+    secret = sodium.crypto_core_ed25519_scalar_reduce(hashlib.sha512(b"a secret").digest())
+    for place in LOW:
+        cases += [
+            (place, b"x%d" % n, bytes.fromhex(at) + bytes(32)) for n in range(8) for at in LOW
+        ]
+    for torsion in map(bytes.fromhex, LOW[-4:]):
+        for number in range(20):
+            key_, signature_ = signed_by_mixed(torsion, b"%d" % number, secret)
+            cases.append((key_, b"%d" % number, signature_))
+    asked = [(key, message.hex(), signature.hex()) for key, message, signature in cases]
+    said = subprocess.run(
+        ["node", "-e", OTHER], input=json.dumps(asked), capture_output=True, text=True, check=True
+    )
+    theirs = json.loads(said.stdout)
+    ours = [is_signed(message, signature, key) for key, message, signature in cases]
+    assert ours[:sound] == theirs[:sound] and any(ours) and not all(ours[:sound])
+    assert not any(ours[sound:])
+    assert all(there for here, there in zip(ours, theirs, strict=True) if here)

@@ -1,19 +1,21 @@
-"""python -m tests.replay.report: plant the faults, audit, and write docs/threats.md.
+"""python -m tests.replay.report: plant faults, audit, measure channels; write docs/threats.md.
 
 The figures of the replay come from `python -m tests.replay`; both keep them in
-tests/replay/figures.json. Faults and audits that stand there already are not run again;
+tests/replay/figures.json. Faults, audits and channels that stand there already are not run again;
 `--seconds 400` ends the planting after so long, and the next run goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from tests.attacks.channels import CASES, CHANNELS
 from tests.attacks.sandbox import honest
 from tests.replay.__main__ import FIGURES, keep, kept
 from tests.replay.figures import WANTED
@@ -56,16 +58,27 @@ def find_audits(out: Path) -> None:
     keep(out, "audits", known)
 
 
+def find_channels(out: Path) -> None:
+    known: dict[str, dict[str, float]] = kept(out).get("channels", {})
+    for name, measured in CHANNELS.items():
+        if name not in known:
+            load, found = os.getloadavg()[0], measured(CASES)
+            known[name] = found._asdict() | {"load": load}
+            keep(out, "channels", known)
+
+
 def page(told: dict[str, Any]) -> str:
     """The part of the page between the markers."""
     none: dict[str, Any] = {"pairs": 0, "divergences": []}
     paths = {path: told.get(path, none) for path in WANTED}
     earlier: dict[str, int] = told.get("earlier", {})
     pairs = sum(found["pairs"] for found in paths.values())
+    commits = sorted({each for found in paths.values() for each in found.get("commits", ())})
     wrong = sum(len(found["divergences"]) for found in paths.values())
     before = sum(earlier.values())
     lines = [
         f"{pairs:,} pairs of neighbouring tables compared, {wrong} told apart."
+        + f" Commits: {', '.join(commits)}."
         + (f" An earlier run, with a narrower harness: {before:,}, 0." if before else ""),
         "",
         "| path | pairs | told apart | earlier | wanted |",
@@ -81,6 +94,14 @@ def page(told: dict[str, Any]) -> str:
         *(
             f"| {name} | {found['proved']:.2f} | {found['draws']:,} |"
             for name, found in told.get("audits", {}).items()
+        ),
+        "",
+        "| channel: is one row there? | cases judged | right | replies late | load |",
+        "|---|--:|--:|--:|--:|",
+        *(
+            f"| {name} | {found['judged']:,} | {found['right'] / found['judged']:.1%}"
+            f" | {found['missed']:.0%} | {found['load']:.0f} |"
+            for name, found in told.get("channels", {}).items()
         ),
         "",
     ]
@@ -111,6 +132,7 @@ def main() -> None:
     given = reader.parse_args()
     find_faults(given.out, time.monotonic() + given.seconds)
     find_audits(given.out)
+    find_channels(given.out)
     told = kept(given.out)
     write(told)
     bad = [path for path in WANTED if told.get(path, {}).get("divergences")]
