@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.attacks.channels import SURE, judged, missed, polled
 
-from sulq.database.individual import PlainReader
+from sulq.database.table import PlainReader
 
 
 def test_coins_are_no_finding_and_a_shift_is() -> None:
