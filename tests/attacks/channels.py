@@ -162,7 +162,8 @@ def send(line: http.client.HTTPConnection, token: str, name: str, asked: Any, tu
     body = json.dumps({"question": question_json(asked), "credits": 1})
     line.request("POST", f"/v1/tables/{name}/ask", body, headers)
     reply = line.getresponse()
-    assert reply.read() and reply.status == 200
+    content = reply.read()
+    assert reply.status == 200, (turn, reply.status, content[:300])
 
 
 # --- missed ticks -------------------------------------------------------------------------------
