@@ -2,6 +2,7 @@
 
 Publish:    Study, EventTable
 Ask:        exists, count_of, sum_of, mean_of, min_of, max_of, first_of, last_of, days_between
+Of a row:   latest_of, earliest_of
 
 Guide: docs/guides/studies.md.
 """
@@ -9,9 +10,11 @@ Guide: docs/guides/studies.md.
 from sulq.kernel.query.person_values import (
     count_of,
     days_between,
+    earliest_of,
     exists,
     first_of,
     last_of,
+    latest_of,
     max_of,
     mean_of,
     min_of,
@@ -24,9 +27,11 @@ __all__ = [
     "Study",
     "count_of",
     "days_between",
+    "earliest_of",
     "exists",
     "first_of",
     "last_of",
+    "latest_of",
     "max_of",
     "mean_of",
     "min_of",

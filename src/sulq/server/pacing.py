@@ -29,7 +29,7 @@ from sulq.kernel.query.expressions import col
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import Number, Schema
 from sulq.kernel.schema.promise import Promise
-from sulq.kernel.schema.study import Study, values_in
+from sulq.kernel.schema.study import Study, rows_of, values_in
 from sulq.kernel.schema.vector_program import BlockSums
 from sulq.server.errors import HttpProblem
 from sulq.server.limits import Settings
@@ -171,8 +171,8 @@ def weight(asked: Paced, schema: Schema) -> int:
     inner = math.prod(sums.shape) + sums.width if isinstance(sums, BlockSums) else 0
     if isinstance(schema, Study):  # whichever of its tables are read
         columns = len(schema.columns) + sum(len(table.columns) for table in schema.tables)
-        values = values_in(schema, sums).values()
-        held = sum(columns + _parts((one.rows, one.value, one.by)) for one in values)
+        values = values_in(rows_of(schema, sums), sums)
+        held = sum(columns + _parts((*one.reads, one.limit)) for one in values)
         return GROUPED * (columns + _parts(sums) + inner + held)
     return len(schema.columns) + _parts(sums) + inner
 

@@ -19,9 +19,11 @@ from sulq.kernel.query.expressions import when
 from sulq.kernel.query.person_values import (
     count_of,
     days_between,
+    earliest_of,
     exists,
     first_of,
     last_of,
+    latest_of,
     max_of,
     mean_of,
     min_of,
@@ -102,6 +104,8 @@ ONE_TABLE: list[tuple[str, Any]] = [
     ("visits", total(when(count_of("visits") > 1).then(col("day")).otherwise(-1))),
     ("visits", outer(columns(["day", "ill"]), columns(["day", "ill"]))),
     ("", count(where=exists("visits", col("day") > min_of("visits", "day")))),
+    ("", count(where=exists("visits", earliest_of("visits", "day", after="day") <= 2))),
+    ("visits", total(latest_of("visits", "day", upto="day", where=col("urgent")))),
 ]
 THREE_TABLES: list[tuple[str, Any]] = [
     ("", count(where=exists("visits") & ~exists("drugs", col("dose") > 0))),
@@ -111,6 +115,8 @@ THREE_TABLES: list[tuple[str, Any]] = [
     ("drugs", histogram(count_of("visits"), edges=[0, 1, 2])),
     ("visits", total(col("day") * sum_of("drugs", "dose", clip=(-2, 2)))),
     ("drugs", mean("dose", where=col("ill"))),
+    ("", count(where=exists("visits", latest_of("drugs", "dose", upto="day").is_not_null()))),
+    ("drugs", total(earliest_of("visits", "day", after=col("dose") * 2, where=col("urgent")))),
 ]
 
 
@@ -292,8 +298,10 @@ def random_value(rng: random.Random, event: bool) -> Any:
         max_of("visits", "day"),
         first_of("visits", "cost", by="day", where=where),
         days_between(first_of("visits", "day", by="day"), last_of("visits", "day", by="day")),
+        latest_of("visits", "day", upto="age", where=where),
     ]
-    own = [col("day"), col("cost"), col("day") - col("age")] if event else []
+    near = earliest_of("visits", "cost", after=col("cost") - 1, where=where)
+    own = [col("day"), col("cost"), col("day") - col("age"), near] if event else []
     return rng.choice(person + own)
 
 

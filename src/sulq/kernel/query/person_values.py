@@ -26,7 +26,8 @@ from sulq.kernel.query.sum_query import clip_of, rows_where
 COUNTED = ("exists", "count")
 NUMBERS = ("sum", "mean", "min", "max")
 ORDERED = ("first", "last")
-KINDS = (*COUNTED, *NUMBERS, *ORDERED)
+NEAREST = ("latest", "earliest")
+KINDS = (*COUNTED, *NUMBERS, *ORDERED, *NEAREST)
 LONGEST_NAME = 20_000
 MARK = '["'
 """How the name of every person value begins; no declared column of a study does."""
@@ -36,7 +37,9 @@ MARK = '["'
 class PersonValue:
     """One value for each person: `kind` of `value` over the person's rows of `table` in `rows`.
 
-    `by` is the Number column that orders rows for first and last; `clip` bounds a sum.
+    `by` is the Number column that orders rows for first and last; `clip` bounds a sum. The latest
+    value is up to `limit`, the earliest from it on: a value of the row where this stands, itself
+    left out if `strict`.
     """
 
     kind: str
@@ -45,6 +48,8 @@ class PersonValue:
     value: Expression | None = None
     by: str | None = None
     clip: tuple[Literal, Literal] | None = None
+    limit: Expression | None = None
+    strict: bool = False
 
     @property
     def name(self) -> str:
@@ -56,12 +61,19 @@ class PersonValue:
             form.append(self.by)
         if self.clip is not None:
             form += [canonical.to_json(end) for end in self.clip]
+        if self.limit is not None:
+            form += [canonical.to_json(canonical.value(self.limit)), self.strict]
         return json.dumps(form, ensure_ascii=False, separators=(",", ":"))
 
 
 def is_person_value(name: str) -> bool:
     """Return whether a column's name is a definition."""
     return name.startswith(MARK)
+
+
+def is_of_a_row(name: str) -> bool:
+    """Return whether a definition also reads the row where it stands: it differs between tables."""
+    return name.startswith(tuple(f'["{kind}",' for kind in NEAREST))
 
 
 def read_person_value(name: str) -> PersonValue:
@@ -96,6 +108,11 @@ def _read(form: object) -> PersonValue | None:
             return PersonValue(kind, table, where, canonical.from_json(value), clip=clip)
         case ("first" | "last", [list(value), str(by)]):
             return PersonValue(kind, table, where, canonical.from_json(value), by)
+        case ("latest" | "earliest", [list(value), list(limit), bool(strict)]):
+            found = canonical.from_json(value)
+            return PersonValue(
+                kind, table, where, found, limit=canonical.from_json(limit), strict=strict
+            )
     return None
 
 
@@ -145,6 +162,52 @@ def last_of(table: str, x: Expression | str, *, by: str, where: Operand = None) 
     return _column("last", table, where, column_or_expression(x), by)
 
 
+def latest_of(
+    table: str,
+    x: Expression | str,
+    *,
+    upto: Expression | str | None = None,
+    before: Expression | str | None = None,
+    where: Operand = None,
+) -> Column:
+    """The largest `x` of a person's rows of `table` up to a value of the row where this stands, or
+    `before` it: of a visit, the day of the last prescription before it. NULL where there is none.
+    """
+    return _nearest("latest", table, x, where, upto, before)
+
+
+def earliest_of(
+    table: str,
+    x: Expression | str,
+    *,
+    since: Expression | str | None = None,
+    after: Expression | str | None = None,
+    where: Operand = None,
+) -> Column:
+    """The least `x` of a person's rows of `table` from a value of the row where this stands on, or
+    `after` it: of a prescription, the day of the next visit. NULL where there is none."""
+    return _nearest("earliest", table, x, where, since, after)
+
+
+def _nearest(
+    kind: str,
+    table: str,
+    x: Expression | str,
+    where: Operand,
+    here: Expression | str | None,
+    beyond: Expression | str | None,
+) -> Column:
+    if (here is None) is (beyond is None):
+        one, other = ("upto", "before") if kind == "latest" else ("since", "after")
+        raise InvalidQuery(
+            f'{kind}_of wants {one} or {other}, a value of the row where it stands: {one}="day"'
+        )
+    limit = column_or_expression(here if here is not None else beyond)
+    return _column(
+        kind, table, where, column_or_expression(x), limit=limit, strict=beyond is not None
+    )
+
+
 def days_between(earlier: Expression | str, later: Expression | str) -> Expression:
     """Days from one date to another; negative if `later` is earlier."""
     return column_or_expression(later) - column_or_expression(earlier)
@@ -157,6 +220,8 @@ def _column(
     value: Expression | None = None,
     by: str | None = None,
     clip: tuple[Literal, Literal] | None = None,
+    limit: Expression | None = None,
+    strict: bool = False,
 ) -> Column:
     if not isinstance(table, str) or not table:
         raise InvalidQuery(f"{kind} wants the name of a table of the study, got {table!r:.60}")
@@ -165,7 +230,7 @@ def _column(
     if kind in ORDERED and not by:
         raise InvalidQuery(f'{kind}_of wants the column that orders rows: by="day"')
     rows = rows_where(None if where is None else as_expression(where))
-    name = PersonValue(kind, table, rows, value, by, clip).name
+    name = PersonValue(kind, table, rows, value, by, clip, limit, strict).name
     if len(name) > LONGEST_NAME:
         raise InvalidQuery(
             f"a value of a person is described in at most {LONGEST_NAME} characters; shorten it",

@@ -81,6 +81,11 @@ def _person_value(asked: PersonValue) -> str:
     if asked.by is not None:
         way = "" if asked.kind == "first" else " DESC"
         return f"(SELECT {value} {of} ORDER BY {_name(asked.by)}{way} LIMIT 1)"
+    if asked.limit is not None:
+        signs = {"latest": ("<=", "<"), "earliest": (">=", ">")}[asked.kind]
+        near = f"{_inner(asked.value)} {signs[asked.strict]} {_inner(asked.limit)}"
+        which = "MAX" if asked.kind == "latest" else "MIN"
+        return f"(SELECT {which}({value}) {of}{' AND' if where else ' WHERE'} {near})"
     called = "AVG" if asked.kind == "mean" else asked.kind.upper()
     found = f"(SELECT {called}({value}) {of})"
     if asked.clip is None:

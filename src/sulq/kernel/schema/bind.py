@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
-from sulq.kernel.query.expressions import Column
+from sulq.kernel.query.expressions import Column, Expression, Operation
 from sulq.kernel.query.sum_query import (
     Group,
     Statistic,
@@ -203,6 +203,10 @@ def bind(
         ) from None
 
 
+def _is_centred(term: Expression) -> bool:
+    return isinstance(term, Operation) and term.name == "centred"
+
+
 def _bind_sums(
     statistic: Statistic,
     query: SumQuery,
@@ -235,7 +239,8 @@ def _bind_sums(
         )
     Fits().check(program.rows, program.terms, program.groups)
     if schema.of_study:
-        binder.notes += checked_values(schema, program)
+        averages = any(_is_centred(term) for term in query.terms)
+        binder.notes += checked_values(schema, program, averages=averages)
     text = text_of(query)
     digest = digest_of(text)
     if query.clip is not None:

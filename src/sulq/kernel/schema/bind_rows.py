@@ -205,7 +205,7 @@ class RowBinder:
         values = [self.number(part) for part in rest]
         weight = sum(w for w, v in zip(weights, values, strict=True) if v.kind != "number")
         kind = next((v.kind for v in values if v.constant is None and v.kind != "number"), "number")
-        values = _one_kind(values, whole)
+        values = one_kind(values, whole)
         parts = [fixed_point.times_constant(w, v) for w, v in zip(weights, values, strict=True)]
         return replace(fixed_point.added(parts), kind=kind if weight == 1 else "number")
 
@@ -294,7 +294,7 @@ class RowBinder:
             )
         result = self.number(operands[0])
         for operand in operands[1:]:
-            result, other = _one_kind([result, self.number(operand)], operand)
+            result, other = one_kind([result, self.number(operand)], operand)
             left, right = fixed_point.aligned(*_harmless(name, result, other))
             pick, node = (min, program.Lesser) if name == "least" else (max, program.Greater)
             result = Steps(
@@ -326,7 +326,7 @@ class RowBinder:
                 )
             a, b = (Steps(program.Fixed(side), side, side, step) for side in sides)
             return a, b
-        left, right = fixed_point.aligned(*_one_kind([one, two], first))
+        left, right = fixed_point.aligned(*one_kind([one, two], first))
         return left, right
 
     def _from_middle(self, value: Steps) -> tuple[Steps, Fraction]:
@@ -412,7 +412,7 @@ class RowBinder:
         if two.constant is not None and one.constant is None:
             found = against(sign, one, converted(two, one.kind), constant_left=False)
             return self._noted(found, columns[0])
-        a, b = fixed_point.aligned(*_one_kind([one, two], left))
+        a, b = fixed_point.aligned(*one_kind([one, two], left))
         return program.Compared(sign, a.node, b.node)
 
     def _noted(self, found: Condition, column: Number | Category | Flag | None) -> Condition:
@@ -512,7 +512,7 @@ def _day_hint(value: object) -> str:
     )
 
 
-def _one_kind(parts: list[Steps], where: Expression) -> list[Steps]:
+def one_kind(parts: list[Steps], where: Expression) -> list[Steps]:
     kinds = {part.kind for part in parts if part.constant is None} - {"number"}
     if len(kinds) > 1:
         raise InvalidQuery(

@@ -19,13 +19,15 @@ from sulq.errors import InvalidQuery, Reason, Refused
 from sulq.kernel.query.expressions import Column, Expression, Operation
 from sulq.kernel.query.person_values import (
     MARK,
+    NEAREST,
     PersonValue,
+    is_of_a_row,
     is_person_value,
     read_person_value,
 )
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.kernel.schema import columns as declared
-from sulq.kernel.schema.bind_rows import RowBinder
+from sulq.kernel.schema.bind_rows import RowBinder, one_kind
 from sulq.kernel.schema.columns import (
     DEFAULT_AT_MOST,
     EPOCH,
@@ -35,8 +37,18 @@ from sulq.kernel.schema.columns import (
     Schema,
     check_whole,
 )
-from sulq.kernel.schema.fixed_point import Steps
-from sulq.kernel.schema.program import Condition, Integer, OfTable, Quantised, Text, height
+from sulq.kernel.schema.fixed_point import Steps, aligned
+from sulq.kernel.schema.program import (
+    Added,
+    Always,
+    Condition,
+    Fixed,
+    Integer,
+    OfTable,
+    Quantised,
+    Text,
+    height,
+)
 from sulq.kernel.schema.ranges import Fits
 
 DEFAULT_CEILING = 1_000
@@ -192,7 +204,7 @@ class Study(Schema):
     of_study: ClassVar[bool] = True
     name: str
     tables: tuple[EventTable, ...]
-    _values: dict[str, BoundValue] = field(compare=False, repr=False)
+    _values: dict[tuple[str, str], BoundValue] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -244,14 +256,16 @@ class Study(Schema):
         """Its tables, the person table first."""
         return (self.name, *(table.name for table in self.tables))
 
-    def value(self, name: str) -> BoundValue:
-        """A value of a person, proved; remembered while there is room."""
-        found = self._values.get(name)
+    def value(self, name: str, of: str = "") -> BoundValue:
+        """A value of a person, as a row of the table `of` sees it, proved; remembered while there
+        is room."""
+        key = (name, of if is_of_a_row(name) and of != self.name else "")
+        found = self._values.get(key)
         if found is None:
-            found = _bound_value(self, read_person_value(name))
+            found = _bound_value(self, read_person_value(name), key[1])
             if len(self._values) >= MOST_REMEMBERED:
                 self._values.clear()
-            self._values[name] = found
+            self._values[key] = found
         return found
 
     def table(self, name: str) -> EventTable:
@@ -349,17 +363,19 @@ class EventSchema(Schema):
         put(self, "of_person", {name: column.name for name, column in person.items()})
 
     def __getitem__(self, name: str) -> declared.Column:
-        return self.study[name] if is_person_value(name) else Schema.__getitem__(self, name)
+        if is_person_value(name):
+            return self.study.value(name, self.table.name).column
+        return Schema.__getitem__(self, name)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._by_name or _defined(self.study, name)
+        return name in self._by_name or _defined(self.study, name, self.table.name)
 
 
-def _defined(study: Study, name: str) -> bool:
+def _defined(study: Study, name: str, of: str = "") -> bool:
     if not is_person_value(name):
         return False
     try:
-        return study.value(name) is not None
+        return study.value(name, of) is not None
     except InvalidQuery:
         return False
 
@@ -418,17 +434,38 @@ def refuse_study(schema: Schema, what: str) -> None:
         raise Refused(not_for_a_study(what))
 
 
-def values_in(study: Study, *nodes: object) -> dict[str, BoundValue]:
-    """The values of a person that a program reads, with those that they read themselves."""
-    found: dict[str, BoundValue] = {}
-    waiting: list[object] = list(nodes)
+def values_in(schema: Study | EventSchema, *nodes: object) -> list[BoundValue]:
+    """The values of a person that a program over these rows reads, with those that they read."""
+    study, of = (
+        (schema.study, schema.table.name) if isinstance(schema, EventSchema) else (schema, "")
+    )
+    found: dict[tuple[str, str], BoundValue] = {}
+    waiting: list[tuple[str, object]] = [(of, node) for node in nodes]
     while waiting:
-        for name in column_names(waiting.pop()):
-            if is_person_value(name) and name not in found:
-                value = found[name] = study.value(name)
-                raw = None if value.raw is None else Text(value.raw)
-                waiting.append((value.rows, value.value, value.by, raw))
-    return found
+        table, node = waiting.pop()
+        for name in column_names(node):
+            if is_person_value(name) and (name, table) not in found:
+                value = found[name, table] = study.value(name, table)
+                waiting += [(value.table, value.reads), (table, value.limit)]
+    return list({id(value): value for value in found.values()}.values())
+
+
+def rows_of(study: Study, program: object) -> Study | EventSchema:
+    """The table whose rows a program sums: it says so in its condition."""
+    if isinstance(program, OfTable):
+        found = study.relation(program.table)
+        assert isinstance(found, Study | EventSchema)  # noqa: S101
+        return found
+    parts = program if isinstance(program, tuple) else _inside(program)
+    for part in parts:
+        found = rows_of(study, part)
+        if found is not study:
+            return found
+    return study
+
+
+def _inside(node: object) -> Iterator[object]:
+    return (getattr(node, name) for name in getattr(type(node), "__match_args__", ()))
 
 
 def column_names(node: object) -> Iterator[str]:
@@ -445,13 +482,14 @@ def column_names(node: object) -> Iterator[str]:
             yield from column_names(inner)
 
 
-def checked_values(schema: Schema, *nodes: object) -> list[str]:
+def checked_values(schema: Schema, *nodes: object, averages: bool = False) -> list[str]:
     """What one person can move, in words; `InvalidQuery` if a program reads too many values of a
-    person. Of one table alone there is nothing to say."""
+    person. Of one table alone there is nothing to say. `averages`: it is asked for an average."""
     study = schema.study if isinstance(schema, EventSchema) else schema
     if not isinstance(study, Study):
         return []
-    found = values_in(study, *nodes)
+    assert isinstance(schema, Study | EventSchema)  # noqa: S101
+    found = values_in(schema, *nodes)
     if len(found) > MOST_VALUES:
         raise InvalidQuery(
             f"one question has at most {MOST_VALUES} values of a person; ask in pieces",
@@ -468,7 +506,13 @@ def checked_values(schema: Schema, *nodes: object) -> list[str]:
             f"one person moves this by up to {rows} of {table.name} ({which}); a value of the"
             f" person, such as count_of({table.name!r}), is over all their rows and costs one unit"
         )
-    read = {value.table: study.table(value.table).ceiling for value in found.values()}
+        if averages and table.max_rows < table.ceiling:
+            said.append(
+                "rows beyond those are left out, so an average over rows leans to persons with few:"
+                f" the mean of mean_of({table.name!r}, ...) over {study.name}, in SQL"
+                " AVG((SELECT AVG(...) ...)), cuts none, weighs persons alike and costs less"
+            )
+    read = {value.table: study.table(value.table).ceiling for value in found}
     if read:
         most = ", ".join(f"{ceiling:,} rows of {name}" for name, ceiling in sorted(read.items()))
         said.append(f"values of a person are over all rows of the person, up to {most}")
@@ -497,6 +541,16 @@ class BoundValue:
     high: int = 0
     step: Fraction = Fraction(1)
     finer: int = 1
+    limit: Integer | None = None
+    """Of the latest value: what `place` is at most, in the row where it stands."""
+    place: Integer | None = None
+    """Of the latest value: the value on the grid of `limit`."""
+
+    @property
+    def reads(self) -> tuple[object, ...]:
+        """What it reads of the person's rows of its table."""
+        raw = None if self.raw is None else Text(self.raw)
+        return (self.rows, self.value, self.by, raw, self.place)
 
 
 def _columns(expression: Expression) -> Iterator[str]:
@@ -514,13 +568,13 @@ def _depth(asked: PersonValue, level: int = 1) -> int:
             f"values of a person may stand {DEEPEST} deep inside each other; use fewer",
             reason=Reason.TOO_LARGE,
         )
-    parts = [asked.rows, *([] if asked.value is None else [asked.value])]
+    parts = [part for part in (asked.rows, asked.value, asked.limit) if part is not None]
     inner = [name for part in parts for name in _columns(part) if is_person_value(name)]
     return max((_depth(read_person_value(name), level + 1) for name in inner), default=level)
 
 
-def _bound_value(study: Study, asked: PersonValue) -> BoundValue:
-    """Prove a definition: its types, its bounds, and that no row can make it fail."""
+def _bound_value(study: Study, asked: PersonValue, of: str) -> BoundValue:
+    """Prove a definition: its types, its bounds, and that no row can make it fail. P.2"""
     _depth(asked)
     table = study.table(asked.table)
     binder = RowBinder(EventSchema(study, table))
@@ -544,6 +598,7 @@ def _bound_value(study: Study, asked: PersonValue) -> BoundValue:
     Fits().check(rows, [value.node, *([] if by is None else [by])])
     _check_height((rows, value.node))
     low, high, step, finer = value.low, value.high, value.step, 1
+    limit, place = _limit(asked, value, RowBinder(study.relation(of)))
     if kind == "sum" and value.kind != "number":
         raise InvalidQuery("dates are not added up; take first_of, last_of, min_of or max_of")
     if kind == "sum":
@@ -553,7 +608,26 @@ def _bound_value(study: Study, asked: PersonValue) -> BoundValue:
         step = step / finer
         low, high = low * finer, high * finer
     column = _number(name, value, low * step, high * step, step if finer == 1 else None)
-    return BoundValue(kind, table.name, rows, column, value.node, None, by, low, high, step, finer)
+    return BoundValue(
+        kind, table.name, rows, column, value.node, None, by, low, high, step, finer, limit, place
+    )
+
+
+def _limit(
+    asked: PersonValue, value: Steps, row: RowBinder
+) -> tuple[Integer, Integer] | tuple[None, None]:
+    """What the latest or earliest value is compared with in the row where it stands, and the value,
+    on one grid. What is strictly before k is at most k - 1. P.2"""
+    if asked.kind not in NEAREST:
+        return None, None
+    assert asked.limit is not None  # noqa: S101
+    there, here = aligned(*one_kind([value, row.number(asked.limit)], asked.limit))
+    node = here.node
+    if asked.strict:
+        node = Added((node, Fixed(-1 if asked.kind == "latest" else 1)))
+    Fits().check(Always(), [node, there.node])
+    _check_height((node, there.node))
+    return node, there.node
 
 
 def _check_height(node: object) -> None:

@@ -20,7 +20,7 @@ from sulq.kernel.engines.sql.leaves import ColumnSql, Kind
 from sulq.kernel.engines.sql.persons import PLACE, placed_rows_sql, told_sql
 from sulq.kernel.query.person_values import is_person_value
 from sulq.kernel.schema.columns import Category, Flag, Schema
-from sulq.kernel.schema.program import AllOf, Always, Condition, OfTable, RowSums, Text
+from sulq.kernel.schema.program import AllOf, Always, Condition, OfTable, RowSums
 from sulq.kernel.schema.study import BoundValue, EventTable, Study, column_names
 from sulq.kernel.schema.vector_program import BlockSums, leaves_of
 
@@ -111,9 +111,12 @@ class StudySql:
                 place = person.places[of_person[name]]
                 sql, called = f"p.{place.sql}", f"p{number}"
             elif is_person_value(name):
-                value = self.study.value(name)
-                inner = self.value_sql(value)
-                joins.append(f"LEFT JOIN ({inner}) AS s{number} ON s{number}.{PERSON} = e.{PERSON}")
+                value = self.study.value(name, table)
+                inner = self.value_sql(value, table)
+                same = f"s{number}.{PERSON} = e.{PERSON}"
+                if value.limit is not None and table != self.study.name:  # of this very row
+                    same += f" AND s{number}.{PLACE} = e.{PLACE}"
+                joins.append(f"LEFT JOIN ({inner}) AS s{number} ON {same}")
                 place = self._seen(value)
                 sql, called = self._told(value, f"s{number}.v", place), f"d{number}"
             else:
@@ -156,10 +159,12 @@ class StudySql:
             return v
         return in_units(value.step, v, speak)
 
-    def value_sql(self, value: BoundValue) -> str:
-        """SELECT of person and v, for every person who has such a row."""
-        raw = None if value.raw is None else Text(value.raw)
-        names = list(column_names((value.rows, value.value, value.by, raw)))
+    def value_sql(self, value: BoundValue, table: str) -> str:
+        """SELECT of person and v, for every person who has such a row; of the latest or earliest
+        value, of each row of `table`."""
+        if value.limit is not None:
+            return self._nearest(value, table)
+        names = list(column_names(value.reads))
         more = [PERSON, PLACE] if value.by is not None else [PERSON]
         places, source = self.source(value.table, names, cut=False, more=more)
 
@@ -168,6 +173,41 @@ class StudySql:
             return _value_select(value, emitter, source)
 
         return twice(emitted, places)
+
+    def _nearest(self, value: BoundValue, table: str) -> str:
+        """SELECT of person, place and v: the rows of both tables in one line, and of what came
+        before each row of `table` the largest. No row meets another: the work is that of a sort."""
+        assert value.value is not None and value.place is not None  # noqa: S101
+        assert value.limit is not None  # noqa: S101
+        wanted, at, limit = value.value, value.place, value.limit
+        event = table != self.study.name
+        there, near = self.source(value.table, column_names(value.reads), cut=False, more=[PERSON])
+        more = [PERSON, PLACE] if event else [PERSON]
+        here, rows = self.source(table, column_names(limit), cut=False, more=more)
+        speak = next(iter(there.values())).dialect
+        nothing = speak.bigint("NULL")
+
+        def of_table(emitter: Emitter) -> str:
+            emitter.columns.add(PERSON)
+            x, t = (speak.bigint(emitter.integer(node).sql) for node in (wanted, at))
+            found = from_rows(value.rows, emitter, near)
+            return f"SELECT {PERSON}, {nothing} AS {PLACE}, {t} AS t, {x} AS x {found}"
+
+        def of_rows(emitter: Emitter) -> str:
+            emitter.columns.update(more)
+            t = speak.bigint(emitter.integer(limit).sql)
+            place = speak.bigint(PLACE if event else "1")
+            found = from_rows(Always(), emitter, rows)
+            return f"SELECT {PERSON}, {place} AS {PLACE}, {t} AS t, {nothing} AS x {found}"
+
+        line = f"{twice(of_table, there)} UNION ALL {twice(of_rows, here)}"
+        which, way = ("max", "ASC") if value.kind == "latest" else ("min", "DESC")
+        seen = (
+            f"SELECT {PERSON}, {PLACE}, {which}(x) OVER"
+            f" (PARTITION BY {PERSON} ORDER BY t {way}) AS v"
+            f" FROM ({line}) AS line WHERE t IS NOT NULL"
+        )
+        return f"SELECT {PERSON}, {PLACE}, v FROM ({seen}) AS seen WHERE {PLACE} IS NOT NULL"
 
 
 def twice(emitted: Callable[[Emitter], str], places: Mapping[str, ColumnSql]) -> str:
