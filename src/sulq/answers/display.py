@@ -21,7 +21,7 @@ Ends = tuple[float, float]
 
 
 def significant(value: float, error: float | None = None, *, digits: int = 2) -> str:
-    """`value` to the place of the error's second digit; to six digits where there is none."""
+    """Round `value` to the place of the error's second digit; to six digits without an error."""
     if value is None or value != value:
         return "unknown"
     if not math.isfinite(value):
@@ -44,7 +44,7 @@ def bar(value: float, low: float, high: float) -> str:
 
 
 def bar_parts(value: float, low: float, high: float) -> tuple[str, str]:
-    """The two parts of `bar`; whole numbers have no digits after the point."""
+    """Return the two parts of `bar`; whole numbers have no digits after the point."""
     if low == high == value:
         return significant(value), f"[{significant(low)}, {significant(high)}]"
     whole = all(float(number).is_integer() for number in (value, low, high))
@@ -53,7 +53,7 @@ def bar_parts(value: float, low: float, high: float) -> tuple[str, str]:
 
 
 def ends(low: float, high: float, error: float) -> str:
-    """An interval rounded outwards, so that it holds at least as often."""
+    """Round an interval outwards, so that it holds at least as often."""
     if not math.isfinite(error) or error <= 0:
         return f"[{significant(low)}, {significant(high)}]"
     place = 10.0 ** (math.floor(math.log10(error)) - 1)
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def larger(self) -> str | None:
-        """Which one is larger; None where that cannot be told."""
+        """Return which one is larger, or None where that cannot be told."""
         if not self.distinguishable:
             return None
         return self.first if self.difference > 0 else self.second
@@ -120,7 +120,7 @@ def compared(
 
 
 def cell_text(key: object) -> str:
-    """A key of a table: NULL, a range, a number or a text."""
+    """Return a key of a table as text: NULL, a range, a number or a text."""
     if key is None:
         return "NULL"
     if isinstance(key, float):
@@ -149,7 +149,7 @@ def percent(share: float) -> str:
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
-    """A table for the terminal; numbers to the right."""
+    """Return a table for the terminal; numbers stand to the right."""
     shown = [list(row) for row in rows[:MOST_ROWS]]
     widths = [
         max(len(head), *(len(row[place]) for row in shown)) if shown else len(head)
@@ -195,12 +195,12 @@ def html_table(
 
 
 def held_text(schema: Schema | None) -> str:
-    """What an interval holds, where the schema may not be known."""
+    """Say what an interval holds, where the schema may not be known."""
     return "the true value" if schema is None else schema.held
 
 
 def bar_text(schema: Schema | None = None, confidence: float = 0.95) -> str:
-    """What an interval says and what it does not."""
+    """Say what an interval promises and what it does not."""
     of = held_text(schema)
     of = f"{of} for this table" if schema is None or schema.one_each else of
     return (
@@ -210,7 +210,7 @@ def bar_text(schema: Schema | None = None, confidence: float = 0.95) -> str:
 
 
 def negative_text(counts: bool, value: object) -> str:
-    """Why a count can be negative; empty where none is."""
+    """Say why a count can be negative; return nothing where none is."""
     lowest = float(np.min(np.asarray(value, dtype=np.float64)))
     if not counts or lowest >= 0:
         return ""
@@ -221,7 +221,7 @@ def negative_text(counts: bool, value: object) -> str:
 
 
 def protected_text(schema: Schema | None, neighbours: str) -> str:
-    """Who is protected, and against what."""
+    """Say who is protected, and against what."""
     unit = "row"
     if schema is not None and schema.unit != "row":
         rows = "1 row" if schema.max_rows == 1 else f"{schema.max_rows} rows"

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 def rising(values: Floats) -> Floats:
-    """The nearest non-decreasing sequence (pool adjacent violators)."""
+    """Return the nearest non-decreasing sequence (pool adjacent violators)."""
     means: list[float] = []
     widths: list[int] = []
     for value in values.tolist():
@@ -34,13 +34,13 @@ def rising(values: Floats) -> Floats:
 
 
 def check_level(confidence: object) -> None:
-    """A confidence."""
+    """Raise `InvalidQuery` unless this is a confidence."""
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise InvalidQuery(f"confidence must lie between 0 and 1, got {confidence!r:.40}")
 
 
 def check_share(share: object) -> None:
-    """A share of the rows."""
+    """Raise `InvalidQuery` unless this is a share of the rows."""
     if not isinstance(share, int | float) or not 0 <= share <= 1:
         raise InvalidQuery(f"a share must lie between 0 and 1, got {share!r:.40}")
 
@@ -88,7 +88,7 @@ class Distribution:
 
     @property
     def possible(self) -> tuple[float, float]:
-        """The least and the largest that any value in these rows can be."""
+        """Return the least and the largest that any value in these rows can be."""
         if self.within is not None:
             return self.within
         return float(self.edges[0]), float(self.edges[-1 - self.steps])
@@ -104,7 +104,7 @@ class Distribution:
 
     @property
     def total(self) -> float:
-        """How many rows there are."""
+        """Return how many rows there are."""
         return float(max(self.raw[-1], 0.0))
 
     def cdf(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
@@ -189,7 +189,7 @@ class Distribution:
         return value, value, self.possible[1]
 
     def histogram(self) -> Floats:
-        """Rows per cell, from the counts below: none negative."""
+        """Return the rows per cell, from the counts below: none is negative."""
         found: Floats = np.diff(self.below)
         return found
 
@@ -212,7 +212,7 @@ class Fit:
         return cls(tuple(sizes), tuple(reversed(found)))
 
     def cells(self, nodes: Floats, variances: Sequence[float]) -> Floats:
-        """The finest level of the least-squares tree."""
+        """Return the finest level of the least-squares tree."""
         levels = np.split(nodes, np.cumsum(self.sizes)[:-1])
         if not variances[-1]:
             return levels[-1]
@@ -232,7 +232,7 @@ class Fit:
         return settled
 
     def spreads(self) -> tuple[Floats, Floats]:
-        """Var(C_i) and Cov(C_i, total) of the counts below every edge."""
+        """Return Var(C_i) and Cov(C_i, total) of the counts below every edge."""
         leaves = self.sizes[-1]
         place = np.append(np.arange(leaves), leaves - 1)
         inside = np.zeros(leaves + 1)  # how much of its node's error the edge has to its left
@@ -255,6 +255,6 @@ class Fit:
 
 
 def _sums(values: Floats, size: int) -> Floats:
-    """Children's values per parent; the last parent may have one child."""
+    """Add up the children's values per parent; the last parent may have one child."""
     found: Floats = np.add.reduceat(values, np.arange(0, 2 * size, 2))
     return found

@@ -87,22 +87,22 @@ class Noise(Protocol):
 
     @property
     def independent(self) -> bool:
-        """Whether every sum has a draw of its own, by the law of its term."""
+        """Return whether every sum has a draw of its own, by the law of its term."""
 
     def form(self, place: int) -> Form:
         """The draws of one sum by name: what two sums share has the same name."""
 
     def half_width(self, place: int, confidence: float) -> Fraction | float:
-        """The half-width of one sum's interval."""
+        """Return the half-width of one sum's interval."""
 
     def half_widths(self, confidence: float) -> Floats:
-        """The half-widths of all sums, cell after cell."""
+        """Return the half-widths of all sums, cell after cell."""
 
     def spreads(self) -> Floats:
-        """The standard errors of all sums, cell after cell."""
+        """Return the standard errors of all sums, cell after cell."""
 
     def spread(self, *weights: float) -> float:
-        """The standard error of a weighted total of the first sums."""
+        """Return the standard error of a weighted total of the first sums."""
 
     def count_spread(self) -> float:
         """The standard error of the first sum, told as a whole number. S2.6"""
@@ -241,11 +241,11 @@ class MeasuredSums:
         return self.noise.bound
 
     def exact(self) -> Fraction:
-        """The first sum in user units."""
+        """Return the first sum in user units."""
         return self.values[0] * self.bound.terms[0].fine_step
 
     def estimates(self) -> Floats:
-        """The sums in user units, shaped (cells, terms)."""
+        """Return the sums in user units, shaped (cells, terms)."""
         steps = [term.fine_step for term in self.bound.terms]
         exact = [float(v * steps[place % len(steps)]) for place, v in enumerate(self.values)]
         return np.array(exact, dtype=np.float64).reshape(-1, len(steps))
@@ -260,7 +260,7 @@ class MeasuredSums:
 
 
 def spread_of(term: BoundTerm, law: Law) -> float:
-    """The standard deviation of one noisy sum in user units."""
+    """Return the standard deviation of one noisy sum in user units."""
     return law.standard_deviation() * float(term.fine_step)
 
 

@@ -207,7 +207,7 @@ def facts_of(database: Table) -> str:
 
 
 def keeper_for(database: Table, arming: str, analyst: str) -> AlertFile:
-    """A place for a new alert."""
+    """Return a place for a new alert."""
     if not database.ledger.durable:
         raise InvalidQuery(
             "a ledger in memory ends with its process, and its alerts with it; leave keep out"
@@ -299,22 +299,22 @@ class Alert:
 
     @property
     def asked(self) -> BoundQuery:
-        """What it was armed on."""
+        """The question that the alert was armed on."""
         return self._asked
 
     @property
     def laws(self) -> tuple[DiscreteLaplace, DiscreteLaplace]:
-        """The noise of the level, and of each check."""
+        """The laws of the noise of the level, and of each check."""
         return self._first, self._fresh
 
     @property
     def question(self) -> str:
-        """What it was armed on, in SQL spelling."""
+        """The question that the alert was armed on, in SQL spelling."""
         return question_text(self._asked.text)
 
     @property
     def left(self) -> int:
-        """Firings left; 0: spent."""
+        """How many firings are left; 0 if the alert is spent."""
         return self._left
 
     def _recall(self) -> None:
@@ -507,7 +507,7 @@ def _kept_form(
 
 
 def kept_alerts(database: Table, analyst: str) -> list[Alert]:
-    """The alerts that this analyst has armed here to be kept, and paid for."""
+    """Return the alerts that this analyst has armed here to be kept, and paid for."""
     return [alert for keeper in kept(database, analyst) if (alert := _again(keeper)) is not None]
 
 
@@ -538,7 +538,7 @@ def _again(keeper: AlertFile) -> Alert | None:
 
 
 def kept_alert(database: Table, number: int, analyst: str) -> Alert:
-    """The one with this number."""
+    """Return the kept alert with this number."""
     for keeper in kept(database, analyst):
         if keeper.form["seq"] == number and (alert := _again(keeper)) is not None:
             return alert
@@ -575,6 +575,6 @@ def _one_sum(bound: BoundQuery) -> BoundQuery:
 
 
 def _widths(bound: BoundQuery) -> dict[int, Fraction]:
-    """How far one person of each account can move the sum, in user units."""
+    """Return how far one person of each account can move the sum, in user units."""
     unit = bound.terms[0].unit * bound.terms[0].step
     return {number: s.l1 * unit for s, numbers in bound.reach for number in numbers}

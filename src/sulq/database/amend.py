@@ -57,7 +57,7 @@ class Change:
 
 
 def changes(old: Schema, new: Schema, promised: Promise, promise: Promise) -> tuple[Change, ...]:
-    """Everything that differs; `Refused` where it may not."""
+    """Return everything that differs; raise `Refused` where it may not."""
     return (*promise_changes(promised, promise), *schema_changes(old, new))
 
 
@@ -97,7 +97,7 @@ def _said(column: Column) -> str:
 
 
 def promise_changes(old: Promise, new: Promise) -> list[Change]:
-    """A promise grows or stays: people were told the old one."""
+    """Return how the promise grows; it may not shrink, for people were told the old one."""
     if old == new:
         return []
     for name in ("noise", "neighbours"):
@@ -124,7 +124,7 @@ def promise_changes(old: Promise, new: Promise) -> list[Change]:
 
 
 def schema_changes(old: Schema, new: Schema) -> list[Change]:
-    """New columns, and tighter bounds of old ones."""
+    """Return the new columns, and the tighter bounds of old ones."""
     if old.unit != new.unit:
         _refuse(f"the unit {old.unit!r}", "it says who is protected")
     found = [
@@ -243,7 +243,7 @@ def member_of(
     individual: bool,
     exactly: bool,
 ) -> tuple[PopulationMembership | None, dict[str, str]]:
-    """What the ledger is told of a table's population; or why it can have none."""
+    """Return what the ledger is told of a table's population, or say why it can have none."""
     if population is None:
         return None, {}
     if not isinstance(population, Population):
@@ -275,7 +275,7 @@ def member_of(
 
 
 def population_of(facts: Mapping[str, str]) -> Population | None:
-    """The population that a ledger's facts name."""
+    """Return the population that a ledger's facts name."""
     return Population.from_json(json.loads(facts[FACT])) if FACT in facts else None
 
 
@@ -445,7 +445,7 @@ def repair_at(
 
 
 def declared_in(facts: Mapping[str, str]) -> tuple[Schema, Promise]:
-    """Schema and promise as a ledger's facts have them."""
+    """Return schema and promise as a ledger's facts have them."""
     schema, promise = (json.loads(facts[name]) for name in ("schema", "promise"))
     return schema_from_json(schema), Promise.from_json(promise)
 

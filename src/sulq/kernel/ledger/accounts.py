@@ -95,7 +95,7 @@ def _part(credits: str, delta: str, accounts: str) -> AccountCharge:
 
 
 def charges_by_account(parts: Iterable[AccountCharge], names: Sequence[str]) -> dict[str, Loss]:
-    """Parts back to a loss per account name."""
+    """Turn parts back into a loss per account name."""
     return {names[number]: part.loss for part in parts for number in part.accounts()}
 
 
@@ -110,7 +110,7 @@ AMOUNT = 2**256  # steps; far above every cap
 
 
 def check_text(what: str, value: object, most: int = NAME) -> None:
-    """`InvalidQuery` unless `value` is text that can be stored."""
+    """Raise `InvalidQuery` unless `value` is text that can be stored."""
     if type(value) is not str:
         raise InvalidQuery(f"the {what} must be text, got {type(value).__name__}")
     if len(value) > most:
@@ -122,7 +122,7 @@ def check_text(what: str, value: object, most: int = NAME) -> None:
 
 
 def check_loss(what: str, value: object) -> None:
-    """`InvalidQuery` unless `value` is a loss that can be stored."""
+    """Raise `InvalidQuery` unless `value` is a loss that can be stored."""
     if not isinstance(value, Loss):
         raise InvalidQuery(f"the {what} must be a Loss, got {type(value).__name__}")
     if max(value.credits, value.delta) >= AMOUNT:
@@ -164,7 +164,7 @@ class SpentTotals:
         return self.common + self.top
 
     def worst(self, part: AccountCharge) -> int:
-        """The most that any account of `part` has."""
+        """Return the most that any account of `part` has."""
         if self._everybody(part):
             return self.most
         return self.common + max(self.extra[number] for number in part.accounts())
@@ -183,7 +183,7 @@ class SpentTotals:
         self.top = max(self.extra)
 
     def scale(self, factor: Fraction) -> None:
-        """Every account in another currency, rounded up."""
+        """Convert every account to another currency, rounded up."""
         self.extra = [rounded_up((self.common + extra) * factor) for extra in self.extra]
         self.common, self.top = 0, max(self.extra)
 
@@ -201,7 +201,7 @@ def rounded_up(amount: Fraction) -> int:
 
 
 def in_credits(units: int, *, up: bool = False) -> str:
-    """Multiples of 2^-64 credit as decimal text with at most six places."""
+    """Write multiples of 2^-64 credit as decimal text with at most six places."""
     scaled = units * 10**6
     millionths = -(-scaled >> 64) if up else scaled >> 64
     whole, rest = divmod(millionths, 10**6)
@@ -241,7 +241,7 @@ class Reservation:
 
 
 def minus_clamped(loss: Loss, other: Loss) -> Loss:
-    """What is left of `loss`, never below nothing."""
+    """Return what is left of `loss`, never below nothing."""
     return Loss(max(0, loss.credits - other.credits), max(0, loss.delta - other.delta))
 
 
@@ -262,11 +262,11 @@ class VersionBudget:
 
     @property
     def top(self) -> int | None:
-        """What an account may have lost by the end of this version."""
+        """Return what an account may have lost by the end of this version."""
         return None if self.allowed is None else self.start + self.allowed
 
     def left(self, spent: int, aside: int) -> int | None:
-        """What is left for a question on an account that has lost so much."""
+        """Return what is left for a question on an account that has lost so much."""
         return None if self.top is None else max(0, self.top - spent - aside)
 
     def admit(self, spent: int, due: int, aside: int) -> None:
@@ -295,7 +295,7 @@ WHOLE = VersionBudget()
 
 
 def steps_of(credits: Fraction | None) -> int | None:
-    """Credits as steps, rounded down."""
+    """Return credits as steps, rounded down."""
     if credits is None:
         return None
     if credits <= 0:

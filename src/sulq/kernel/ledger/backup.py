@@ -121,7 +121,7 @@ def back_up(
 
 @contextmanager
 def _parts(place: str | Path) -> Iterator[tuple[BackedUp, dict[str, bytes | Path]]]:
-    """What a backup holds of one ledger: contents, or files to be read."""
+    """Return what a backup holds of one ledger: contents, or files to be read."""
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
         copy = Path(private) / "ledger"
         history = _checked_copy(place, copy)
@@ -147,7 +147,7 @@ def _parts(place: str | Path) -> Iterator[tuple[BackedUp, dict[str, bytes | Path
 
 
 def _notes(content: bytes) -> list[Path]:
-    """The register's files that say whose this data is, and what is public of it for good."""
+    """Return the register's files that say whose this data is, and what is public of it."""
     fingerprint = json.loads(content or b"null")
     if not isinstance(fingerprint, str):
         return []
@@ -294,7 +294,7 @@ class Backup:
         return Refused(f"{self.file} is not a whole backup of format {FORMAT!r}; use another one")
 
     def of(self, table: str) -> BackedUp:
-        """The ledger that has this table."""
+        """Return the ledger that has this table."""
         found = [one for one in self.ledgers if table in one.tables]
         if len(found) != 1:
             has = sorted(name for one in self.ledgers for name in one.tables)
@@ -457,7 +457,7 @@ def _locked(line: BackedUp, target: Path, wait: float) -> Iterator[Path]:
 
 
 def _check_older(target: Path, line: BackedUp) -> None:
-    """`Refused` if the ledger that is in the place has all that the backup has."""
+    """Raise `Refused` if the ledger in the place has all that the backup has."""
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:
         copy, history = Path(private) / "ledger", None
         with suppress(Refused, OSError):  # then it is damaged
@@ -476,7 +476,7 @@ def _check_older(target: Path, line: BackedUp) -> None:
 
 @contextmanager
 def _draft(target: Path, dry_run: bool) -> Iterator[Path]:
-    """Where the copy is made: beside its place, or where nothing stays."""
+    """Return where the copy is made: beside its place, or where nothing stays."""
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:
         draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         draft = Path(private) / "ledger" if dry_run else draft
@@ -519,7 +519,7 @@ def _install(backup: Backup, line: BackedUp, files: Files, key: LedgerKey) -> No
 
 
 def _put(draft: Path, target: Path) -> Path | None:
-    """The copy in its place; what was there, with its log, goes aside and stays."""
+    """Put the copy in its place; what was there, with its log, is moved aside and stays."""
     with draft.open("rb") as file:
         os.fsync(file.fileno())
     aside = target.with_name(f"{target.name}.before-restore-{secrets.token_hex(4)}")

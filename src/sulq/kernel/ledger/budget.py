@@ -175,7 +175,7 @@ class Budgets:
         return own
 
     def _aside(self, own: int) -> int:
-        """Credits in open reservations, but for what the asker takes out of one."""
+        """Return the credits in open reservations, but for what the asker takes out of one."""
         return sum(found.left.credits for found in self.reservations.values()) - own
 
     def _limit(self, own: AnalystShare, analyst: str, reservation: int | None) -> Loss | None:
@@ -233,7 +233,7 @@ class Budgets:
             self.reserved += amount
 
     def give_back(self, seq: int) -> None:
-        """A reservation ends; what it has left is free again."""
+        """End a reservation; what it has left is free again."""
         found = self.reservations.pop(seq)
         own = self.shares[found.analyst]
         own.held = minus_clamped(own.held, found.left)
@@ -259,7 +259,7 @@ class Budgets:
         return own
 
     def revoke(self, analyst: str, ended: Ended) -> None:
-        """What is unspent returns to what nobody was granted; what is spent stays."""
+        """Return what is unspent to what nobody was granted; what is spent stays."""
         own = self.shares[analyst]
         for seq in [seq for seq, held in self.reservations.items() if held.analyst == analyst]:
             self.give_back(seq)
@@ -382,7 +382,7 @@ class Budgets:
             self.divisor = divisor
 
     def spend_outside(self, loss: Loss) -> None:
-        """Every account pays, beyond the cap too: it has happened."""
+        """Charge every account, beyond the cap too: it has happened."""
         everybody = AccountCharge(loss, ((0, len(self.names) - 1),))
         self.credits.add(everybody, loss.credits)
         self.delta.add(everybody, loss.delta)
@@ -397,11 +397,11 @@ class Budgets:
         self.delta.fill(self.delta.most)
 
     def begin(self, allowed: int | None) -> None:
-        """A new version of the data: nothing comes back."""
+        """Begin a new version of the data: nothing comes back."""
         self.version = VersionBudget(self.credits.most, allowed)
 
     def void(self) -> None:
-        """Every reservation ends."""
+        """End every reservation."""
         for seq in list(self.reservations):
             self.give_back(seq)
 

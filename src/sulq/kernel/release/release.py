@@ -28,7 +28,7 @@ from sulq.kernel.schema.program import RowSums
 
 
 def check_source(engine: Engine) -> None:
-    """Before a charge: the source must be what was opened."""
+    """Raise `Refused`, before a charge, if the source is no longer what was opened."""
     if not engine.unchanged():
         raise Refused(
             "the data has changed since it was opened; restore it, or if it got new rows,"
@@ -37,7 +37,7 @@ def check_source(engine: Engine) -> None:
 
 
 def check_read(engine: Engine) -> None:
-    """After rows were read: if the source has changed meanwhile, nothing of them leaves."""
+    """Raise `EngineFailed`, after rows were read, if the source has changed meanwhile."""
     if not engine.unchanged():
         raise EngineFailed
 
@@ -133,7 +133,7 @@ class EngineReader:
 
 
 def together(mechanisms: Iterable[Mechanism]) -> list[list[Mechanism]]:
-    """Noisy sums over the same rows and cells, as far as they could be one question."""
+    """Group noisy sums over the same rows and cells, as far as they could be one question."""
     alike: dict[object, list[list[Mechanism]]] = {}
     terms: dict[object, int] = {}  # of the last of them
     for one in mechanisms:
@@ -152,13 +152,13 @@ def together(mechanisms: Iterable[Mechanism]) -> list[list[Mechanism]]:
 
 
 def merged(bounds: Sequence[BoundQuery]) -> RowSums:
-    """One program that sums the terms of all of them."""
+    """Return one program that sums the terms of all of them."""
     programs = [bound.sums for bound in bounds if isinstance(bound.sums, RowSums)]
     return replace(programs[0], terms=tuple(term for sums in programs for term in sums.terms))
 
 
 def parted(sums: list[int], bounds: Sequence[BoundQuery]) -> list[list[int]]:
-    """The sums of `merged`, each question's own."""
+    """Split the sums of `merged` into those of each question."""
     widths = [len(bound.terms) for bound in bounds]
     whole, found, start = sum(widths), [], 0
     for width in widths:
@@ -235,7 +235,7 @@ class TopK:
 
     @property
     def laws(self) -> Sequence[Geometric]:
-        """For every choice a draw for each cell that is left."""
+        """Return a law for each cell that is left, at every choice."""
         return [self.law] * sum(self.bound.cells - chosen for chosen in range(self.k))
 
     def prepare(self, engine: Engine) -> Callable[[], list[int]]:
@@ -301,7 +301,7 @@ class UndeclaredKeys:
         return lambda: self._shown(read())
 
     def _shown(self, batches: Iterator[list[tuple[str, int]]]) -> tuple[int, list[tuple[str, int]]]:
-        """The noisy total, and what is shown; a batch of exact counts is held at a time."""
+        """Return the noisy total and the keys shown; a batch of exact counts is held at a time."""
         total = 0
 
         def reaching() -> Iterator[tuple[int, str]]:
@@ -320,14 +320,14 @@ class UndeclaredKeys:
         return noisy, [(text, -value) for value, text in first]
 
     def finish(self, sums: tuple[int, list[tuple[str, int]]], noise: Sequence[int]) -> list[int]:
-        """Integers, as the ledger stores them: a key is the number that its UTF-8 bytes spell."""
+        """Return integers, as the ledger stores them: a key is the number its UTF-8 bytes spell."""
         total, shown = sums
         pairs = [(int.from_bytes(b"\x01" + text.encode()), noisy) for text, noisy in shown]
         return [total, *(number for pair in pairs for number in pair)]
 
 
 def unpacked_keys(values: tuple[int, ...]) -> tuple[int, list[tuple[str, int]]]:
-    """What `UndeclaredKeys` has stored: the noisy total, and the keys with their noisy counts."""
+    """Read back what `UndeclaredKeys` stored: the noisy total, and keys with their noisy counts."""
     texts = [
         number.to_bytes((number.bit_length() + 7) // 8)[1:].decode() for number in values[1::2]
     ]

@@ -216,7 +216,7 @@ class PersonSums:
 
 def counted_text(schema: Schema) -> str:
     """What a person's rows count for, on a table of persons: a fact of the policy. M.5"""
-    if schema.one_each or schema.of_study:
+    if schema.unit == "row" or schema.of_study:
         return ""  # of a study it is said with the table, in `checked_values`
     most = "1 row counts" if schema.max_rows == 1 else f"{schema.max_rows:,} rows count"
     return f"of each person at most {most}"
