@@ -3,14 +3,17 @@
 A table that was opened before, with the same rows, schema and rules of reading, is answered by a
 session of its own on the rows that are loaded already. Each test still gets an engine object of its
 own, with the stamp of its own file, and closes only that. What is refused is never kept. Parquet is
-read in place and never shared; tests of the engines and of faults load their rows each time.
+read in place: in that of a copy. Tests of the engines and of faults load their rows each time.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import pickle
+import shutil
+import tempfile
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import replace
@@ -51,9 +54,11 @@ def open_shared(
     key = (content, schema, threads)
     first = _loaded.get(key)
     if first is None:
-        first = _load(source, schema, threads=threads)
+        in_place = path is not None and path.suffix == ".parquet"
+        first = _load(_copy(path) if in_place else source, schema, threads=threads)
         if _content(source) != known:
-            return first  # the rows changed meanwhile
+            first.close()  # the rows changed meanwhile
+            return _load(source, schema, threads=threads)
         _loaded[key] = first
         if len(_loaded) > MOST:
             _loaded.popitem(last=False)
@@ -73,12 +78,28 @@ def _content(source: Any) -> tuple[Hashable, Path | None, tuple[int, int] | None
             return None
     try:
         path, text = engine.file_of(source)
-        if path is None or type(text) is not CsvFile or path.stat().st_size > LARGEST:
+        if path is None or path.stat().st_size > LARGEST:
             return None
         stamp = engine.stamp_of(path)
-        return (_hash(path.read_bytes()), path.suffix, replace(text, path="")), path, stamp
+        rules = replace(text, path="") if type(text) is CsvFile else text
+        if rules is not None and type(rules) is not CsvFile:
+            return None
+        return (_hash(path.read_bytes()), path.suffix, rules), path, stamp
     except (OSError, InvalidQuery):
         return None
+
+
+def _copy(path: Path | None) -> Path:
+    """A copy that no test changes, under the same name: messages may name it."""
+    assert path is not None
+    return Path(shutil.copyfile(path, _copies() / path.name))
+
+
+def _copies() -> Path:
+    """A new directory, which goes with the process."""
+    place = Path(tempfile.mkdtemp(prefix="sulq-tests-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
 
 
 def _hash(content: bytes) -> str:
