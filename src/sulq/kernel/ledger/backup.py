@@ -105,7 +105,7 @@ def back_up(
                     _add(archive, MANIFEST, json.dumps(said).encode())
                 content.flush()
                 os.fsync(content.fileno())
-            failpoints.on_step("backup written")
+            failpoints.reached("backup written")
             os.link(draft, file)  # never over an older one
         finally:
             draft.unlink(missing_ok=True)
@@ -410,13 +410,13 @@ def restore(
                     return found
                 _install(backup, line, files, signs)
                 note_gone(line.ledger, step.gone)
-                failpoints.on_step("state restored")
+                failpoints.reached("state restored")
                 if step.event is not None:
                     evidence.take_over(store, history, signs, files)
-                failpoints.on_step("journal taken over")
+                failpoints.reached("journal taken over")
                 copy.close()
                 aside = _put(draft, target)
-                failpoints.on_step("ledger restored")
+                failpoints.reached("ledger restored")
                 anchor_here(files, history, signs)
                 remember(home, line.ledger)
                 return replace(found, aside=aside)

@@ -184,12 +184,12 @@ class Ledger:
                 check_data(fingerprint, book.history.ledger, name)
             stamp = book.stamp(name, fingerprint)
             generation = book.submit(lambda: published(book, wanted, publish, stamp))
-            failpoints.on_step("published")
+            failpoints.reached("published")
             if str(path) != MEMORY:
                 known = book.read(lambda: book.history.tables[name].data_version)
                 register_data(fingerprint, book.history.ledger, name, known)
                 note_population(book, wanted)
-            failpoints.on_step("registered")
+            failpoints.reached("registered")
             return cls(book, name, None, generation)
         except BaseException:
             book.leave(wait=True)
@@ -457,7 +457,7 @@ class Ledger:
         generation = self._submit(work)
         if book.file is not None:
             note_population(book, wanted)
-        failpoints.on_step("repaired")
+        failpoints.reached("repaired")
         if not book.enter():
             raise closed()
         return Ledger(book, self._name, None, generation)
@@ -501,7 +501,7 @@ class Ledger:
         book.read(lambda: transactions.check_growing(self._desk))
         if book.file is not None:
             register_data(fingerprint, book.history.ledger, self._name, version)
-        failpoints.on_step("version noted")
+        failpoints.reached("version noted")
         event = VersionEvent(self._name, version, facts, reason, budget, stamp)
 
         def work() -> int:
@@ -534,7 +534,7 @@ class Ledger:
         check_reason(reason)
         book = self._held
         ended = book.submit(lambda: self._withdraw(reason))
-        failpoints.on_step("withdrawn")
+        failpoints.reached("withdrawn")
         # never before the event is durable
         book.submit(lambda: free_data(book, self._name, told, shown=shown))
         return ended

@@ -209,7 +209,7 @@ class SharedLedgerFile(LedgerFile):
 
     def _commit(self) -> None:
         """Durable on the server, then in the anchor; only then may anybody be answered."""
-        failpoints.on_step("admitted")
+        failpoints.reached("admitted")
         seal = None
         try:
             if self._pending:
@@ -222,9 +222,9 @@ class SharedLedgerFile(LedgerFile):
             self._doubt = True
             self._pending.clear()
             raise Interrupted(charged=True) from None
-        failpoints.on_step("committed")
+        failpoints.reached("committed")
         self._move(seal)
-        failpoints.on_step("anchored")
+        failpoints.reached("anchored")
         self._pending.clear()
         self.left_open.clear()
 
