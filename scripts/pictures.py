@@ -175,6 +175,7 @@ DRAWN: dict[str, Callable[[Database, pd.DataFrame], Any]] = {
 WIDTHS = (1440, 1024, 768, 390)
 COLOURS = 48
 """Of a picture of the console: few, so that its file stays small."""
+CROSSED = "SELECT diagnosis, sex, AVG(bmi) AS b, COUNT(*) AS n FROM people GROUP BY diagnosis, sex"
 STAY = "SELECT region, AVG(visits) AS visits FROM people WHERE age >= 65 GROUP BY region"
 
 
@@ -208,6 +209,7 @@ def console() -> None:
         with Database.open(source, SCHEMA, promise, ledger, name="people", publish=True) as db:
             db.grant("ann", 60)
             told = db.as_analyst("ann").sql(STAY)
+            crossed = db.as_analyst("ann").sql(CROSSED)
             access = Access.open()
             tokens = {
                 "ann": access.lend("ann", Role.ANALYST),
@@ -217,6 +219,8 @@ def console() -> None:
                 "table": ("ann", "table"),
                 "ask": ("ann", f"ask#q={quote(STAY)}"),
                 "answer": ("ann", f"a/{told.receipts[0].body['seq']}"),
+                "crossed": ("ann", f"a/{crossed.receipts[0].body['seq']}"),
+                "boards": ("ann", "boards"),
                 "budget": ("eva", "budget"),
                 "ledger": ("eva", "ledger"),
                 "risk": ("ann", "risk"),

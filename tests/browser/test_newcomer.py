@@ -255,7 +255,7 @@ def test_by_keyboard_alone(visit: Visits) -> None:
     page.keyboard.type("SELECT COUNT(*) AS n FROM admissions WHERE sm")
     page.keyboard.press("Control+Space")
     page.wait_for_selector("#complete:visible")
-    assert page.get_attribute("#sql", "aria-activedescendant") == "column-0"
+    assert page.get_attribute("#sql", "aria-activedescendant") == "word-0"
     page.keyboard.press("Enter")
     assert page.input_value("#sql").endswith("WHERE smoker")
     page.wait_for_selector("#bar [data-state=ready]:not(.stale)")

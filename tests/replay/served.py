@@ -146,7 +146,13 @@ def console(world: World, table: Any, rng: random.Random, relation: Relation, no
             all_of.send(who, "POST", "/console/t/quote", wish)
             all_of.send(who, "POST", "/console/t/ask", wish | {"max_credits": "5"})
             all_of.send(who, "GET", f"/console/t/{rng.choice(PAGES)}")
-            all_of.send(who, "GET", f"/console/t/a/{rng.randint(1, 12)}")
+            told = f"/console/t/a/{rng.randint(1, 12)}"
+            all_of.send(who, "GET", told)
+            all_of.send(who, "GET", f"{told}/compare?first=1&other={rng.choice([0, 4])}")
+            all_of.send(who, "GET", f"{told}/file/{rng.choice(['csv', 'svg', 'xlsx'])}")
+            together = {"sql": [wish["sql"], paths.statement(rng)]}
+            all_of.send(who, "POST", "/console/t/basket", together)
+            all_of.send(who, "POST", "/console/t/basket/ask", together | {"max_credits": "5"})
         for who in ("analyst", "owner", "auditor"):
             for page in PAGES:
                 all_of.send(who, "GET", f"/console/t/{page}")

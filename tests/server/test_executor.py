@@ -149,13 +149,17 @@ def test_who_waits_for_a_question_begins_when_it_is_stored_not_when_its_rows_are
         assert [json.loads(row.body)["kind"] for row in rows] == ["charge", "answer"] * 2
 
 
-@pytest.mark.parametrize("path", ["/v1/tables/people/ask", "/console/people/ask"])
+@pytest.mark.parametrize(
+    "path", ["/v1/tables/people/ask", "/console/people/ask", "/console/people/basket/ask"]
+)
 def test_a_request_enters_its_table_once(server, monkeypatch, path):
     """However many steps it has, reservations are swept and the ledger is looked after once."""
     recovery = server.app.state.service.recovery
     entered, restore = [], recovery.restore
     monkeypatch.setattr(recovery, "restore", lambda found: entered.append(1) or restore(found))
     body = OLD if path.startswith("/v1") else {"sql": "SELECT COUNT(*) FROM people WHERE smoker"}
+    if path.endswith("basket/ask"):
+        body = {"sql": [body["sql"]], "max_credits": "40"}
     headers = {"Idempotency-Key": f"enters-{len(path)}-times"}
     reply = server.client("analyst").post(path, json=body, headers=headers)
     assert reply.status_code == 200, reply.text

@@ -254,7 +254,8 @@ function go(href, instead = false) {
   return load(!instead);
 }
 
-const app = { send, html, say, follow, fields, fold, find, made, parsed, put, refreshHead, save, unreachable };
+const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const app = { newKey, send, html, say, follow, fields, fold, find, made, parsed, put, refreshHead, save, unreachable };
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");

@@ -88,7 +88,7 @@ export function start(root, app) {
   const state = () => bar()?.dataset.state;
 
   function prepare(body) {
-    ready = { body: { ...body, max_credits: bar().dataset.most }, key: newKey() };
+    ready = { body: { ...body, max_credits: bar().dataset.most }, key: app.newKey() };
   }
 
   function show(html) {
@@ -121,8 +121,6 @@ export function start(root, app) {
     });
     build.show(sql.value);
   }
-
-  const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
   const pending = () => JSON.parse(sessionStorage.getItem(PENDING));
 
@@ -191,7 +189,7 @@ export function start(root, app) {
     busy = button.disabled = true;
     app.say(button.textContent = "Making up rows …");
     try {
-      const reply = await app.send(`${path}/ask`, { method: "POST", body, key: newKey() });
+      const reply = await app.send(`${path}/ask`, { method: "POST", body, key: app.newKey() });
       const html = await app.html(reply);
       if (reply.status === 401 || !root.isConnected) return;
       if (reply.ok) arrived(html);

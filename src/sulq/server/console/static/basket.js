@@ -26,7 +26,7 @@ export function basket(root, app, price) {
   async function ask(button) {
     if (busy) return;
     busy = button.disabled = true;
-    const key = sessionStorage.getItem(KEY) || Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const key = sessionStorage.getItem(KEY) || app.newKey();
     sessionStorage.setItem(KEY, key);
     button.textContent = "Waiting for the clock …";
     try {
