@@ -29,6 +29,7 @@ from benchmarks.results import FOLDER, ROOT, Clocked, load, save
 
 PARTS = {  # part: module, keywords of a trial
     "duckdb": ("benchmarks.engines", {"sizes": (200_000,)}),
+    "vault": ("benchmarks.vault", {"sizes": (200_000,)}),
     "postgres": ("benchmarks.postgres", {"sizes": (50_000,)}),
     "spark": ("benchmarks.spark", {"sizes": (200_000,)}),
     "kernels": ("benchmarks.kernels", {"share": 20}),

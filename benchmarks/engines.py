@@ -90,7 +90,9 @@ def asked(path: Path, rows: int) -> Line:
     with duckdb.connect() as raw, tempfile.TemporaryDirectory() as state:
         raw.execute(f"SET threads = 2; CREATE VIEW t AS FROM read_parquet('{path}')")
         os.environ["SULQ_STATE"] = state
-        with Database.open(path, SCHEMA, promise, f"{state}/ledger", publish=True) as db:
+        with Database.open(
+            path, SCHEMA, promise, f"{state}/ledger", publish=True, vault=False
+        ) as db:
             place = iter(range(10**9))
 
             def ours() -> None:

@@ -47,6 +47,7 @@ def document(results: Results) -> str:
     parts = [
         HEAD,
         _measured(results),
+        _vault(results.get("vault")),
         *(_engine(results, part) for part in ENGINES),
         _above(results),
         peers(results.get("peers")),
@@ -99,6 +100,54 @@ def _measured(results: Results) -> str:
     )
     head = ("part", "measured", "took", "load before", "load after", "sizes")
     return "\n".join(["## The machine\n", *about, "", table(head, rows), noted])
+
+
+# --- the vault ---
+
+
+def _vault(result: Line | None) -> str:
+    if not result:
+        return ""
+    lines: list[Line] = result["lines"]
+    asked = [line for line in lines if "raw" in line]
+    rows = [
+        (
+            line["kind"],
+            f"{line['rows']:,}",
+            duration(line["ours"]),
+            line["goal"],
+            missed(line["ours"] / line["raw"], line["goal"]),
+            f"{line['direct'] / line['raw']:.2f}" if "direct" in line else "",
+        )
+        for line in asked
+    ]
+    made = [
+        (
+            f"{line['rows']:,}",
+            duration(line["making"]),
+            duration(line["opening"]),
+            f"{line['bytes'] / 1e6:,.0f} MB",
+            f"{line['bytes'] / line['source']:.1f}",
+        )
+        for line in lines
+        if line["kind"] == "making"
+    ]
+    return "\n".join(
+        [
+            "## The vault: ours against the raw engine on Parquet\n",
+            "[A vault](guides/vault.md) holds the columns clamped and rounded once. Exact integer sums of ours from it, floats of the engine from the Parquet file; user CPU, 2 threads. Above its goal a"
+            " ratio is **bold**. The last column is the same question without a vault.\n",
+            table(("question", "rows", "ours", "goal", "to raw", "direct to raw"), rows),
+            "Counts by group stay above: the Parquet file keeps a dictionary, by which the plain statement looks a group up once a block, while ours does so for each row (2.7 ns); and every declared cell is"
+            " answered and becomes Python integers, up to a microsecond a cell.\n",
+            "What it costs once (CPU of making it, and of each opening but for the hash of the source), and its size:\n",
+            table(("rows", "making", "opening", "size", "to the Parquet file"), made),
+        ]
+    )
+
+
+def missed(value: float, goal: float) -> str:
+    return f"**{value:.2f}**" if value > goal else f"{value:.2f}"
 
 
 # --- engines ----------------------------------------------------------------------------------------

@@ -162,3 +162,20 @@ def test_a_trial_never_replaces_results(capsys: pytest.CaptureFixture[str]) -> N
     assert "--into" in capsys.readouterr().err
     assert parsed(["duckdb"]).into == FOLDER
     assert not set(PARTS) & set(FURTHER)
+
+
+def test_a_vault_is_held_against_its_goals() -> None:
+    quick = {"kind": "filtered count", "rows": 10, "ours": 0.5, "raw": 1.0, "direct": 1.1}
+    slow = {"kind": "whole ask of a count", "rows": 10, "ours": 1.5, "raw": 1.0, "goal": 1.2}
+    made = {
+        "kind": "making",
+        "rows": 10,
+        "making": 2.0,
+        "opening": 0.1,
+        "bytes": 3e6,
+        "source": 2e6,
+    }
+    text = page.document({"vault": part(made, quick | {"goal": 0.9}, slow)})
+    assert "| filtered count | 10 | 500 ms | 0.9 | 0.50 | 1.10 |" in text
+    assert "| whole ask of a count | 10 | 1.5 s | 1.2 | **1.50** |  |" in text
+    assert "| 10 | 2.0 s | 100 ms | 3 MB | 1.5 |" in text

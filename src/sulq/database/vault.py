@@ -60,7 +60,7 @@ from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
 
 FORMAT = 1
-LARGE = 1_000_000
+LARGE = 2_000_000
 """Rows from which on a vault is made unless the owner says otherwise; a public number."""
 ANY_NUMBER = 2**27
 """What `at_most` is where nobody declared it: it does not say that a table is large."""
