@@ -123,7 +123,7 @@ ARITHMETIC: Lines = {
     exp.Null: (HIDDEN, ""),
     exp.Window: (
         "`SUM(COUNT(*)) OVER ()`, `RANK() OVER (ORDER BY COUNT(*) DESC)`",
-        "over the groups that HAVING leaves, free: SUM, AVG, MIN, MAX, COUNT, RANK, DENSE_RANK, ROW_NUMBER, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, with PARTITION BY, ORDER BY and ROWS BETWEEN 2 PRECEDING AND CURRENT ROW; the interval of a rank says which places a group may truly have",
+        "over the groups that HAVING leaves, free: SUM, AVG, MIN, MAX, COUNT, RANK, DENSE_RANK, ROW_NUMBER, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, with PARTITION BY, ORDER BY and ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING, CURRENT ROW or UNBOUNDED; the interval of a rank says which places a group may truly have",
     ),
     exp.Subquery: (
         "`COUNT(*) / (SELECT COUNT(*) FROM people WHERE member)`",
@@ -381,7 +381,8 @@ DIFFERENCES = """\
 
 | what | here | elsewhere |
 |---|---|---|
-| `7 / 2` | 3.5 | 3 in PostgreSQL and T-SQL; write `FLOOR(x / 10)` or `x // 10` |
+| `7 / 2` | 3.5; `GROUP BY x / 10` is refused in PostgreSQL and T-SQL, with `FLOOR(x / 10)` as the offer | 3 in PostgreSQL and T-SQL; write `FLOOR(x / 10)` or `x // 10` |
+| `QUANTILE(x, [0.1, 0.9])`, `APPROX_QUANTILES(x, 4)`, `HISTOGRAM(x)`, `MODE(x)`, `FORMAT(n, 1)`, a window beside ROLLUP | refused with a whole statement that gives the same figures: a column for each share, groups, numbers, an inner SELECT | lists, maps and texts |
 | `SUM` of no rows | 0 | NULL |
 | `LEAST`, `GREATEST` with NULL | NULL, as in BigQuery, MySQL, Snowflake | PostgreSQL, DuckDB and Spark skip NULL |
 | groups without rows | shown, since which have rows is private | not shown |

@@ -783,6 +783,7 @@ class Windows:
             while window.frame is None and end < len(cells) and ties[end] == ties[at]:
                 end += 1  # equal in order: they count together
             start = 0 if window.frame is None else max(0, at - window.frame)
+            end = min(end + window.after, len(cells))
             found[cell] = self.of(window.function, window.of, cells[start:end])
         return found
 

@@ -22,14 +22,14 @@ from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.sql.parse import texts
 from sulq.sql.parse.calendar import PARTS, Calendar
 from sulq.sql.parse.constants import interval_of
-from sulq.sql.parse.elapsed import BETWEEN, MomentPair
+from sulq.sql.parse.elapsed import BETWEEN, SECONDS, MomentPair
 from sulq.sql.parse.grammar import DaysBetween, Node, wrong
 from sulq.sql.parse.maths import MATHS, lattice_function
 from sulq.sql.parse.normalise import TIMES, chosen, number, truncation
 from sulq.sql.parse.row_expr import read_node
 from sulq.sql.parse.scope import constant
 from sulq.sql.parse.step_functions import StepFunction, ready
-from sulq.sql.parse.tabulation import CONDITIONS
+from sulq.sql.parse.tabulation import CONDITIONS, evaluated
 from sulq.sql.parse.tabulation import condition as tabulated_test
 from sulq.sql.parse.tabulation import number as tabulated_number
 
@@ -81,7 +81,9 @@ def moment_kind(node: Node, schema: Schema) -> str:
                 return column.kind
         case exp.Cast():
             kind = node.args["to"].this
-            return "date" if kind == exp.DType.DATE else "datetime" if kind in TIMES else ""
+            if kind in TIMES:  # a column of days stays one
+                return moment_kind(node.this, schema) or "datetime"
+            return "date" if kind == exp.DType.DATE else ""
         case exp.DateTrunc():
             return "date"
         case exp.Add() | exp.Sub():
@@ -142,6 +144,7 @@ class Core:
 
     def _compared(self, node: Node) -> Node:
         self._as_moments(node)
+        self._as_lengths(node)
         self._on_one_clock(node)
         self._as_truths(node)
         found = self._by_texts(node)
@@ -177,6 +180,29 @@ class Core:
                     f"{inner.this!r:.40} is not a day or time that exists; write '2024-02-29' or"
                     " '2024-02-29 12:30:00'",
                 )
+            node.set(name, made, at) if at is not None else node.set(name, made)
+
+    def _as_lengths(self, node: Node) -> None:
+        """INTERVAL '30 days' beside a difference of days, in days; of times, in seconds."""
+        operands = self._operands(node)
+        if not any(isinstance(bare(each), exp.Interval) for _, _, each in operands):
+            return
+        kinds = {
+            moment_kind(column, self.schema)
+            for _, _, each in operands
+            for column in each.find_all(exp.Column)
+        }
+        if not kinds or not kinds <= set(MOMENTS):
+            return
+        for name, at, each in operands:
+            inner = bare(each)
+            if not isinstance(inner, exp.Interval):
+                continue
+            count, unit = interval_of(inner)
+            if unit not in SECONDS:
+                raise wrong(inner, Reason.NOT_IN_LANGUAGE, "compare with an INTERVAL of days")
+            size = 1 if "datetime" in kinds else 86_400
+            made = number(Fraction(count * SECONDS[unit], size))
             node.set(name, made, at) if at is not None else node.set(name, made)
 
     def _on_one_clock(self, node: Node) -> None:
@@ -292,7 +318,7 @@ class Core:
     def is_stepped(self, node: Node) -> bool:
         return (
             (isinstance(node, PARTS) and not _is_epoch(node))
-            or (type(node) in MATHS and not any(node.find_all(*PARTS, exp.AggFunc)))
+            or (type(node) in MATHS and not any(node.find_all(exp.AggFunc)))
             or self._is_day_of_time(node)
         )
 
@@ -311,6 +337,9 @@ class Core:
     ) -> StepFunction:
         """A part of a day, or a function of a number on a lattice; `within` narrows its range."""
         if type(node) in MATHS:
+            part = inner_part(node)
+            if part is not None:
+                return self._composed(node, self.steps(part, within))
             return lattice_function(node, self.schema, within)
         if isinstance(node, exp.Cast):
             node = truncation(node.this, "day")
@@ -324,6 +353,16 @@ class Core:
         else:
             low, high, nullable = within(of)
         return Calendar(of, value.kind, low, high, nullable).read(node)
+
+    def _composed(self, node: Node, inner: StepFunction) -> StepFunction:
+        """HOUR(x) // 6: a function of a step function, at each of its values."""
+        whole = node.copy()
+        for part in list(whole.find_all(*PARTS)):
+            if part.find_ancestor(*PARTS) is None:
+                part.replace(exp.Column(this=exp.Identifier(this=PLACE, quoted=True)))
+        return inner.mapped(
+            lambda label: None if label is None else evaluated(whole, {PLACE: label})
+        )
 
     def _since_1970(self, node: Node) -> Node:
         """EXTRACT(EPOCH FROM x): seconds since 1970, or between two moments."""
@@ -475,6 +514,20 @@ HANDLED = {
 }
 HANDLED -= {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like}
 """What makes a tree need a look; comparisons alone do not, unless with texts."""
+
+
+PLACE = "place"
+"""What a part of a moment is called in a function of it."""
+
+
+def inner_part(node: Node) -> Node | None:
+    """The one part of a moment that a function is of; None where there are several or others."""
+    parts = [part for part in node.find_all(*PARTS) if part.find_ancestor(*PARTS) is None]
+    if not parts or _is_epoch(parts[0]) or any(shape(p) != shape(parts[0]) for p in parts[1:]):
+        return None
+    columns = {id(column) for column in node.find_all(exp.Column)}
+    own = {id(column) for part in parts for column in part.find_all(exp.Column)}
+    return parts[0] if columns == own else None
 
 
 def _is_epoch(node: Node) -> bool:

@@ -93,6 +93,10 @@ class MomentPair:
 
     def _since(self, of: Expression, change: Callable[[Calendar], StepFunction]) -> Expression:
         """How far a moment is from where a step function has its constants; in seconds."""
+        if isinstance(of, Literal) and isinstance(of.value, datetime.date):
+            at = _midnight(of.value)
+            (start,) = change(self._calendar(Literal(at))).labels
+            return Literal((at - start) // datetime.timedelta(seconds=1))  # type: ignore[operator]
         calendar = self._calendar(of)
         unit = 86_400 if calendar.kind == "date" else 1
         found = minus(of, Literal(EPOCH.date() if unit > 1 else EPOCH))

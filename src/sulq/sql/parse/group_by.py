@@ -158,7 +158,11 @@ def _is_division(node: Node) -> bool:
 
 def _cuts(node: Node) -> bool:
     """Whether something is divided by what is not written with a point, as in x / 10.0."""
-    below = [bare(part.expression) for part in node.find_all(exp.Div)]
+    below = [
+        bare(part.expression)
+        for part in node.find_all(exp.Div)
+        if not (isinstance(part.this, exp.Extract) and part.this.name == "epoch")
+    ]
     return not all(isinstance(part, exp.Literal) and "." in part.name for part in below)
 
 

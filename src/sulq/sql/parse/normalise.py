@@ -345,6 +345,17 @@ def _method(node: Node, dialect: str) -> Node:
     return node
 
 
+REAL_DIVISION = ("bigquery", "duckdb", "mysql", "snowflake", "spark")
+"""Where 7 / 2 is 3.5: there x / 10 is written x / 10.0."""
+
+
+def _divided(node: Node, dialect: str) -> Node:
+    below = node.expression
+    if dialect in REAL_DIVISION and _is_whole(below):
+        node.set("expression", exp.Literal(this=f"{below.this}.0", is_string=False))
+    return node
+
+
 def _log(node: Node, dialect: str) -> Node:
     """LOG(10, x), as sqlglot writes LOG10(x)."""
     if isinstance(node.this, exp.Literal) and str(node.this.this) == "10":
@@ -398,6 +409,28 @@ def _windows(node: Node, dialect: str) -> Node:
     return node
 
 
+def _each_column(node: Node) -> None:
+    """DuckDB's AVG(COLUMNS(['a', 'b'])): AVG(a), AVG(b)."""
+    found: list[Node] = []
+    for item in node.expressions:
+        part = item.find(exp.Columns)
+        names = None if part is None else _values_of(part.this)
+        if names is None or not all(map(_is_text, names)):
+            found.append(item)
+            continue
+        for name in names:
+            whole = item.unalias().copy()
+            column = exp.Column(this=exp.Identifier(this=name.name, quoted=True))
+            inner = whole.find(exp.Columns)
+            if inner is whole:
+                whole = column
+            elif inner is not None:
+                inner.replace(column)
+            found.append(whole)
+    if len(found) != len(node.expressions):
+        node.set("expressions", found)
+
+
 def _all_in_order(node: Node) -> None:
     """ORDER BY ALL: by every column, from the left."""
     order = node.args.get("order")
@@ -423,6 +456,7 @@ def _aliases_first(node: Node, dialect: str) -> None:
 
 
 def _select(node: Node, dialect: str) -> Node:
+    _each_column(node)
     _all_in_order(node)
     _aliases_first(node, dialect)
     for how in ("options", "hint"):  # OPTION (MAXDOP 1): how an engine works, not what is asked
@@ -1276,6 +1310,7 @@ RULES: dict[type[Node], Rule] = {
     exp.National: _national,
     exp.Dot: _method,
     exp.Log: _log,
+    exp.Div: _divided,
     exp.Select: _select,
     exp.Window: _within_over,
     exp.LogicalOr: _any_true,

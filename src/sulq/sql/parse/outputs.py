@@ -348,14 +348,14 @@ class Calculations:
                 return OverGroups(of)
         if name in RANKS and not order:
             raise wrong(node, Reason.WRONG_FORM, f"{name.upper()}() wants OVER (ORDER BY ...)")
-        running, frame = self._frame(node, bool(order))
+        running, frame, after = self._frame(node, bool(order))
         offset = inner.this if name == "ntile" else inner.args.get("offset")
         instead = inner.args.get("default")
         default = None if instead is None else self.output(instead)
         step = 1 if offset is None else value_of(offset) if is_constant(offset) else None
         if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= 10_000:
             raise wrong(node, Reason.WRONG_FORM, "LAG, LEAD and NTILE want a whole number")
-        return Windowed(name, of, partition, order, running, frame, step, default)
+        return Windowed(name, of, partition, order, running, frame, step, default, after)
 
     def _window_order(self, order: Node | None) -> tuple[Ordering, ...]:
         if order is None:
@@ -367,25 +367,24 @@ class Calculations:
             found.append(Ordering(self.output(part.this), bool(part.args.get("desc")), False))
         return tuple(found)
 
-    def _frame(self, node: Node, ordered: bool) -> tuple[bool, int | None]:
-        """Whether it runs up to the current group, and over how many before it."""
+    def _frame(self, node: Node, ordered: bool) -> tuple[bool, int | None, int]:
+        """Whether it runs, over how many groups before the current one and how many after it."""
         spec = node.args.get("spec")
         if spec is None:
-            return ordered, None
-        start, end = spec.args.get("start"), spec.args.get("end")
-        before = spec.args.get("start_side") == "PRECEDING"
-        if before and start == "UNBOUNDED" and end in ("CURRENT ROW", None):
-            return True, None
-        if before and start == "UNBOUNDED" and end == "UNBOUNDED":
-            return False, None
-        if before and isinstance(start, exp.Expr) and is_constant(start) and end == "CURRENT ROW":
-            count = value_of(start)
-            if spec.args.get("kind") == "ROWS" and isinstance(count, int):
-                return True, count
+            return ordered, None, 0
+        rows = str(spec.args.get("kind") or "").upper() == "ROWS"
+        before = _reach(spec, "start", "PRECEDING")
+        after = 0 if spec.args.get("end") is None else _reach(spec, "end", "FOLLOWING")
+        if before == after == EVERY:
+            return False, None, 0
+        if rows and before is not None and after is not None:
+            return True, before, after
+        if before == EVERY and after == 0:
+            return True, None, 0
         raise wrong(
             node,
             Reason.WRONG_FORM,
-            "a frame is ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or from UNBOUNDED PRECEDING",
+            "a frame is ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING, CURRENT ROW or UNBOUNDED",
         )
 
     def _interval_end(self, node: Node) -> Output:
@@ -441,6 +440,22 @@ class Calculations:
             )
         of = found.items[0].of
         return Scalar(found, of, kind_of(of, found.groups))
+
+
+EVERY = 10**9
+"""As many groups as there are."""
+
+
+def _reach(spec: Node, end: str, way: str) -> int | None:
+    """How far a frame goes before or after the current group; None where it goes elsewhere."""
+    said, side = spec.args.get(end), str(spec.args.get(f"{end}_side") or "").upper()
+    if isinstance(said, str):
+        if said.upper() == "CURRENT ROW":
+            return 0
+        return EVERY if said.upper() == "UNBOUNDED" and side == way else None
+    count = value_of(said) if isinstance(said, exp.Expr) and is_constant(said) else None
+    known = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= EVERY
+    return count if known and side == way else None  # type: ignore[return-value]
 
 
 def _is_text(node: Node) -> bool:

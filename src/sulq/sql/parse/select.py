@@ -86,6 +86,8 @@ class Windowed:
     offset: int = 1
     default: Output | None = None
     """Of LAG and LEAD, where there is no such group."""
+    after: int = 0
+    """Of a frame: how many cells after the current one count."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

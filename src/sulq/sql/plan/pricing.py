@@ -6,6 +6,7 @@ Nothing here reads data: sizes come from what the asker states or has been answe
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import re
 import threading
@@ -46,6 +47,7 @@ from sulq.sql.parse.statement import SubqueryValues, read_statement, utc_day
 from sulq.sql.plan.forecast import Forecasts
 from sulq.sql.plan.plan import Quantile, Question, StatementPlan, plan_of
 from sulq.sql.plan.precision import wished
+from sulq.sql.plan.rewrites import rewritten
 from sulq.sql.plan.typos import respelled
 
 SIGNIFICANT = 32
@@ -398,7 +400,8 @@ def explained(
     if error.start is None:
         error = _blamed(error, oracle, text, writing)
     error = closed(error, text)
-    error.alternatives = error.alternatives or offered(error, text, oracle.schema, answered)
+    schema, dialect = oracle.schema, writing.dialect
+    error.alternatives = error.alternatives or offered(error, text, schema, answered, dialect)
     return error
 
 
@@ -432,10 +435,15 @@ _SPELLED: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def offered(
-    error: InvalidQuery, text: str, schema: Schema, answered: Callable[[str], bool]
+    error: InvalidQuery,
+    text: str,
+    schema: Schema,
+    answered: Callable[[str], bool],
+    dialect: str | None = None,
 ) -> tuple[str, ...]:
     """Up to three rewrites that would be answered."""
-    found = dict.fromkeys(each for each in _candidates(error, text, schema) if each != text)
+    listed = itertools.chain(_candidates(error, text, schema), rewritten(text, dialect, schema))
+    found = dict.fromkeys(each for each in listed if each != text)
     return tuple(islice(filter(answered, found), MOST_OFFERED))
 
 
