@@ -442,7 +442,7 @@ def offered(
     dialect: str | None = None,
 ) -> tuple[str, ...]:
     """Up to three rewrites that would be answered."""
-    listed = itertools.chain(_candidates(error, text, schema), rewritten(text, dialect, schema))
+    listed = itertools.chain(rewritten(text, dialect, schema), _candidates(error, text, schema))
     found = dict.fromkeys(each for each in listed if each != text)
     return tuple(islice(filter(answered, found), MOST_OFFERED))
 
