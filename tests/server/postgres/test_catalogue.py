@@ -134,6 +134,7 @@ def test_the_process_itself_has_no_way_out(process: CatalogueProcess) -> None:
         "SELECT COUNT(*) FROM generate_series(1, 1000000000) a, generate_series(1, 1000000000) b",
         "WITH RECURSIVE t AS (SELECT 'x' AS a UNION ALL SELECT concat(a, a) FROM t) SELECT"
         " max(length(a)) FROM t",
+        "SELECT COUNT(*) FROM " + ", ".join(f"pg_attribute a{number}" for number in range(25)),
     ],
 )
 def test_a_statement_is_bounded_in_time_and_memory(process: CatalogueProcess, text: str) -> None:

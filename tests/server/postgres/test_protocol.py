@@ -433,6 +433,37 @@ def test_strangers_who_say_nothing_keep_nobody_out(
         each.close()
 
 
+def test_what_a_connection_keeps_is_bounded(
+    door: Door, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Repeats are free, so that what they hold must not grow: trees, and answers held back."""
+    raw.start(door.tokens["analyst"], options=door.options("kept"))
+    text, before = CHARTS[3], door.left
+    raw.query(text)
+    monkeypatch.setattr(session, "MOST_HELD", 10)
+    for name in ("one", "two", "three"):
+        raw.send("P", f"\0{text}\0".encode() + struct.pack("!h", 0))
+        raw.send("B", f"{name}\0\0".encode() + struct.pack("!hhh", 0, 0, 0))
+        raw.send("E", f"{name}\0".encode() + struct.pack("!i", 1))
+    raw.send("S")
+    said = raw.until("Z")
+    assert sum(letter == "s" for letter, _ in said) == 2  # each holds 8 cells
+    assert [fields(body)["C"] for letter, body in said if letter == "E"] == ["53200"]
+    raw.send("E", b"one\0" + struct.pack("!i", 0))  # the rest of it, which makes room
+    raw.send("S")
+    assert sum(letter == "D" for letter, _ in raw.until("Z")) == 3
+    assert "D" in raw.letters(text)
+    monkeypatch.setattr(session, "MOST_TEXT", 30)
+    for name in ("a", "b", "c"):
+        parse(raw, "SELECT 1 AS one", name)
+    raw.send("S")
+    assert [fields(b)["C"] for letter, b in raw.until("Z") if letter == "E"] == ["53200"]
+    raw.query("DEALLOCATE ALL")
+    parse(raw, "SELECT 1 AS one", "c")
+    raw.send("S")
+    assert raw.until("Z")[0][0] == "1" and before - door.left <= 2
+
+
 def test_no_token_is_written_to_the_log(door: Door) -> None:
     for token in ("sulq_" + "never" * 9, door.tokens["analyst"]):
         client = Raw(door)

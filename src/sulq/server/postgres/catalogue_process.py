@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import resource
+import signal
 import sys
 import threading
 import time
@@ -19,6 +20,8 @@ import duckdb
 
 PROCESSOR = 0.2
 """Seconds of the processor that one statement may take."""
+LAST = 2.0
+"""Seconds of the processor after which the process ends, if a statement cannot be interrupted."""
 MOST_ROWS = 20_000
 MOST_HELD = 8
 """Catalogues kept: one for each set of tables that some token sees."""
@@ -31,6 +34,7 @@ SETTINGS: dict[str, Any] = {
     "threads": 1,
     "temp_directory": "",
     "default_null_order": "nulls_last",
+    "python_enable_replacements": False,
 }
 
 
@@ -42,9 +46,11 @@ class Interrupter:
         self._until = time.process_time() + PROCESSOR
 
     def __enter__(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, LAST)
         threading.Thread(target=self._watch, daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         self._ended.set()
 
     def _watch(self) -> None:

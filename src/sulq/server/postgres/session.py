@@ -69,6 +69,10 @@ LAST_WRITE = 60.0
 """Seconds in which a client must take what is sent to it."""
 MOST_NAMED = 200
 """Prepared statements, and portals, of one connection."""
+MOST_TEXT = 200_000
+"""Characters of all prepared statements of one connection: each keeps its tree."""
+MOST_HELD = 500_000
+"""Cells of answers that portals of one connection hold back, before another one is asked."""
 TOLD_ROWS = 5
 """ResultSet whose intervals a NOTICE tells."""
 STANDS = "charges stand: an answer that was given cannot be taken back"
@@ -102,6 +106,8 @@ class Prepared:
     """Its columns, once they were described."""
     described: tuple[bool, ...] | None = None
     """The settings that its columns were described under."""
+    size: int = 0
+    """Characters of its text."""
     counted: bool = False
     """True if reading or describing it has counted as a request and it was not executed since."""
 
@@ -410,6 +416,7 @@ class WireSession:
                 await self._one_of_many(each)
             except (WireError, SulqError, HttpProblem) as error:
                 raise _moved_on(error, start) from None
+            await self.flush()  # many answers do not wait in memory for a client that takes none
         self.send(protocol.ready(self._transaction))
 
     async def _one_of_many(self, text: str) -> None:
@@ -429,7 +436,15 @@ class WireSession:
         found = await self._free(statements.split, text)
         if len(found) > 1:
             raise WireError("42601", "a prepared statement is one statement, without `;` inside")
+        held = sum(each.size for key, each in self._prepared.items() if key != name)
+        if held + len(text) > MOST_TEXT:
+            raise WireError(
+                "53200",
+                f"prepared statements of a connection have at most {MOST_TEXT:,} characters",
+                "close some (DEALLOCATE ALL)",
+            )
         prepared = await self._read(found[0][1] if found else "", oids)
+        prepared.size = len(text)
         prepared.counted = True
         self._prepared[name] = prepared
         self.send(protocol.PARSED)
@@ -513,6 +528,16 @@ class WireSession:
             result = portal.result = await self._run(portal)
         self._send_rows(portal, result, max(0, most))
 
+    def _check_room(self) -> None:
+        """Refuse to ask while portals hold back too much: what is asked must be kept until sent."""
+        results = [portal.result for portal in self._portals.values() if portal.result is not None]
+        if sum(len(each.rows) * len(each.fields) for each in results) > MOST_HELD:
+            raise WireError(
+                "53200",
+                f"cursors and portals of a connection hold back more than {MOST_HELD:,} cells",
+                "fetch what is left, or close some (CLOSE ALL); nothing was charged",
+            )
+
     def _portal(self, name: str) -> Portal:
         found = self._portals.get(name)
         if found is None:
@@ -549,6 +574,7 @@ class WireSession:
             self.send(protocol.SUSPENDED)
         else:
             self.send(protocol.complete(result.tag or f"SELECT {end - start}"))
+            result.rows, portal.sent = [], 0
 
     # --- statements -----------------------------------------------------------------------------
 
@@ -618,6 +644,7 @@ class WireSession:
         caller = self.check_token(portal.prepared)
         portal.prepared.counted = False
         self._check_description(portal.prepared)
+        self._check_room()
         if self._transaction == "E" and not _ends(statement):
             raise WireError(
                 "25P02",
@@ -791,6 +818,8 @@ class WireSession:
         end = len(whole.rows) if most is None else min(len(whole.rows), portal.sent + most)
         rows = whole.rows[portal.sent : end]
         portal.sent = end
+        if end == len(whole.rows):
+            whole.rows, portal.sent = [], 0
         notices, whole.notices = whole.notices, []
         if word == "MOVE":
             return ResultSet(tag=f"MOVE {len(rows)}", notices=notices)
