@@ -20,6 +20,7 @@ import numpy as np
 from scipy.stats import binom
 from tests.server import test_pacing_http as paced
 from tests.server.serving import serving
+from tests.waiting import LONGEST
 
 from sulq import Category, Database, Flag, Number, Promise, Schema, col, count, histogram, total
 from sulq.server.app import create_app
@@ -119,7 +120,7 @@ def polled(cases: int, slower: Callable[[Database], None] | None = None) -> Told
     done = threading.Event()
 
     def poll(port: int) -> None:
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=LONGEST)) as line:
             while not done.is_set():
                 start = time.perf_counter()
                 line.request("GET", "/healthz")
@@ -133,15 +134,17 @@ def polled(cases: int, slower: Callable[[Database], None] | None = None) -> Told
         pollers = [threading.Thread(target=poll, args=(port,)) for _ in range(POLLERS)]
         for each in pollers:
             each.start()
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
-            for turn in range(cases + 5):
-                place = int(coins.integers(2))
-                start = time.perf_counter()
-                send(line, token, f"table{place}", questions(turn), turn)
-                asked.append((start, time.perf_counter(), place))
-        done.set()
-        for each in pollers:
-            each.join()
+        try:
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=LONGEST)) as line:
+                for turn in range(cases + 5):
+                    place = int(coins.integers(2))
+                    start = time.perf_counter()
+                    send(line, token, f"table{place}", questions(turn), turn)
+                    asked.append((start, time.perf_counter(), place))
+        finally:
+            done.set()
+            for each in pollers:
+                each.join()
     tables.close()
     access.close()
     found, places = [], []

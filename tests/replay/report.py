@@ -79,7 +79,7 @@ def page(told: dict[str, Any]) -> str:
     lines = [
         f"{pairs:,} pairs of neighbouring tables compared, {wrong} told apart."
         + f" Commits: {', '.join(commits)}."
-        + (f" An earlier run, with a narrower harness: {before:,}, 0." if before else ""),
+        + (f" An earlier run, of an older commit: {before:,}, 0." if before else ""),
         "",
         "| path | pairs | told apart | earlier | wanted |",
         "|---|--:|--:|--:|--:|",
