@@ -1,8 +1,8 @@
 """Draw the pictures of the guides anew: .venv/bin/python scripts/pictures.py [NAME ...]
 
 Each is learned from the fictional register of `sulq demo`; the noise is fresh, so numbers differ.
-`scripts/pictures.py console` takes the pages of the console, at four widths and in both themes,
-with Playwright and Chromium.
+`scripts/pictures.py console [WIDTH ...]` takes the pages of the console, at four widths and in both
+themes, with Playwright and Chromium.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def save_small(picture: bytes, path: Path) -> None:
     few.save(path, optimize=True)
 
 
-def console() -> None:
+def console(widths: list[int]) -> None:
     """Pages of the console as an analyst and an owner see them."""
     from playwright.sync_api import sync_playwright
     from tests.server.serving import serving
@@ -229,7 +229,7 @@ def console() -> None:
             found = shutil.which("chromium") or shutil.which("google-chrome")
             browser = running.chromium.launch(executable_path=found)
             with serving(create_app(Tables({"people": db}), access)) as port:
-                for width, theme in itertools.product(WIDTHS, ("light", "dark")):
+                for width, theme in itertools.product(widths, ("light", "dark")):
                     view: Any = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
                     page = browser.new_page(**view, reduced_motion="reduce")
                     for name, (who, address) in pages.items():
@@ -250,7 +250,7 @@ def console() -> None:
 def main(names: list[str]) -> None:
     PICTURES.mkdir(exist_ok=True)
     if "console" in names:
-        return console()
+        return console([int(name) for name in names if name.isdigit()] or list(WIDTHS))
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SULQ_STATE"] = str(Path(folder) / "state")
         register = Path(folder) / "register"
