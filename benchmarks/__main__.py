@@ -32,6 +32,7 @@ PARTS = {  # part: module, keywords of a trial
     "vault": ("benchmarks.vault", {"sizes": (200_000,)}),
     "postgres": ("benchmarks.postgres", {"sizes": (50_000,)}),
     "spark": ("benchmarks.spark", {"sizes": (200_000,)}),
+    "studies": ("benchmarks.studies", {"persons": 20_000}),
     "kernels": ("benchmarks.kernels", {"share": 20}),
     "peers": ("benchmarks.peers.run", {"rows": 20_000, "seconds": 1.0}),
     "replicas": ("benchmarks.replicas", {"asks": 128}),

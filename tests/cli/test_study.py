@@ -63,6 +63,17 @@ def test_init_over_several_files_proposes_a_study(clinic) -> None:
     assert (found.code, "visits.day has no bounds yet" in found.out) == (2, True)
 
 
+def test_init_takes_a_person_column_of_another_name_in_each_file(clinic) -> None:
+    duckdb.sql("SELECT patient_id AS patient, day FROM 'visits.parquet'").write_parquet(
+        "drugs.parquet"
+    )
+    files = ("patients.parquet", "visits.parquet", "drugs.parquet")
+    assert clinic("init", *files, "--name", "c", "-o", "new.toml").code == 0
+    policy = read_policy("new.toml")["c"]
+    assert [table.unit for table in policy.tables] == ["patient_id", "patient_id", "patient"]
+    assert 'person = "patient"' in Path("new.toml").read_text("utf-8")
+
+
 def test_init_wants_a_person_column_and_a_person_table(clinic) -> None:
     duckdb.sql("SELECT 1 AS other").write_parquet("alone.parquet")
     refused = clinic("init", "alone.parquet", "visits.parquet", "-o", "new.toml")

@@ -176,9 +176,8 @@ def _init_study(
         )
         return
     events = ", ".join(table.name for table in drafted.events)
-    print_note(
-        f"wrote study {called} to {output}: {drafted.unit} says in each table whose a row is"
-    )
+    whose = " or ".join(dict.fromkeys(table.unit for table in drafted.tables))
+    print_note(f"wrote study {called} to {output}: {whose} says in each table whose a row is")
     print_note(f"{drafted.person_table} has one row for each person; {events} any number, of which")
     print_note("max_rows count in sums over rows: `sulq check` shows what that keeps")
     for note in notes.values():

@@ -605,9 +605,10 @@ def study_policy(
 
     `surveys` has the survey of each table and its source as the policy writes it.
     """
-    person = _shared_person({table: survey for table, (survey, _) in surveys.items()})
+    persons = _person_columns({table: survey for table, (survey, _) in surveys.items()})
     ledger, drafts, notes, once = f"{name}.ledger", {}, dict[str, str](), {}
     for table, (survey, source) in surveys.items():
+        person = persons[table]
         draft, said = survey.policy(table, source, ledger, from_data=from_data)
         columns = tuple(column for column in draft.columns if column.name != person)
         drafts[table] = replace(draft, columns=columns, unit=person, max_rows=MAX_ROWS)
@@ -617,8 +618,9 @@ def study_policy(
             once[table] = counts.values
     if not once:
         raise InvalidQuery(
-            f"in every file some {person} has several rows, and a study needs one table with a row"
-            " for each person: make such a file, also if it has few columns"
+            f"in every file some {' or '.join(dict.fromkeys(persons.values()))} has several rows,"
+            " and a study needs one table with a row for each person: make such a file, also if it"
+            " has few columns"
         )
     first = max(once, key=lambda table: once[table])
     shared = {key: getattr(drafts[first], key) for key in TablePolicy.__dataclass_fields__}
@@ -627,20 +629,23 @@ def study_policy(
     return made, notes
 
 
-def _shared_person(surveys: Mapping[str, Survey]) -> str:
-    """The column that says in every file whose a row is."""
-    first, *rest = surveys.values()
-    both = [
-        column for column in first.types if all(column in survey.types for survey in (first, *rest))
-    ]
-    found = [column for column in both if all(one.tells(column) for one in surveys.values())]
-    best = max(found, key=tells_people, default="")
-    if not best or not tells_people(best):
+def _person_columns(surveys: Mapping[str, Survey]) -> dict[str, str]:
+    """The column that says whose a row is, of each file: one name for all, or each its own."""
+    found = {
+        table: [column for column in survey.types if survey.tells(column) and tells_people(column)]
+        for table, survey in surveys.items()
+    }
+    first, *rest = found.values()
+    shared = [column for column in first if all(column in others for others in rest)]
+    if shared:
+        return dict.fromkeys(surveys, max(shared, key=tells_people))
+    lacking = sorted(table for table, columns in found.items() if not columns)
+    if lacking:
         raise InvalidQuery(
-            f"no column says in each of {sorted(surveys)} whose a row is, such as patient_id; give"
-            " it the same name in all files, or init each file alone"
+            f"no column says in {lacking} whose a row is, such as patient_id, in whole numbers or"
+            " text; give it a name that says so, or init each file alone"
         )
-    return best
+    return {table: max(columns, key=tells_people) for table, columns in found.items()}
 
 
 def _one_sheet(path: Path, sheet: str | None) -> str:

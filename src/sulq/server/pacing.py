@@ -196,8 +196,7 @@ def public_rows(database: Database) -> int:
     """A bound on the rows that everybody may know: n under replace, else what is declared."""
     schema, size = database.schema, database.size
     if isinstance(schema, Study):  # of all its tables, as declared: no person's rows show
-        persons = schema.at_most if size is None else size
-        return persons + sum(table.rows_bound(persons) for table in schema.tables)
+        return schema.rows_bound(size)
     return schema.at_most if size is None else size * schema.max_rows
 
 

@@ -28,6 +28,7 @@ from sulq import (
 )
 from sulq.kernel.engines import open_engine
 from sulq.kernel.engines.engine import Engine, open_study_engine
+from sulq.kernel.engines.postgres import engine as postgres_engine
 from sulq.kernel.query.expressions import Expression
 from sulq.kernel.query.sum_query import about_table, outer
 from sulq.kernel.query.vectors import columns
@@ -36,9 +37,11 @@ from sulq.kernel.schema.study import EventTable, Study
 from sulq.studies import (
     count_of,
     days_between,
+    earliest_of,
     exists,
     first_of,
     last_of,
+    latest_of,
     max_of,
     mean_of,
     min_of,
@@ -203,6 +206,13 @@ QUESTIONS: list[tuple[str, Any, str]] = [
     ("", histogram(last_of("visits", "ward", by="day"), "sex", other=True), ""),
     ("drugs", mean("dose", where=exists("visits", col("urgent"))), ""),
     ("", outer(columns(["age", count_of("visits")]), columns(["age", exists("drugs")])), ""),
+    (
+        "",
+        count(where=exists("visits", col("day") - latest_of("drugs", "given", upto="day") <= 30)),
+        "SELECT count(DISTINCT v.pid) FROM visits v JOIN drugs d"
+        " ON v.pid = CAST(d.patient_id AS VARCHAR) WHERE v.day BETWEEN d.given AND d.given + 30",
+    ),
+    ("visits", total(earliest_of("visits", "day", after="day") - col("day")), ""),
 ]  # fmt: skip
 
 
@@ -238,6 +248,21 @@ def test_postgresql_gives_the_same_integers(
         assert sums(here, schema, table, question) == sums(there, schema, table, question)
     here.close()
     there.close()
+
+
+def test_how_long_a_statement_may_take_goes_by_the_bounds_of_all_tables(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tight bound on persons must not end what reads their many events: it was charged."""
+    held, schema = frames(8, 20), study()
+    engine = on_postgres(postgres, held, schema)
+    said: list[int] = []
+    monkeypatch.setattr(
+        postgres_engine, "allowed_seconds", lambda letters, rows: said.append(rows) or 60
+    )
+    engine.exact_sums(bind(count(where=exists("visits")), schema).sums)
+    assert said == [schema.rows_bound()] and said[0] == 101 * schema.at_most
+    engine.close()
 
 
 def test_a_row_that_comes_to_any_table_is_noticed(postgres: PostgresServer) -> None:

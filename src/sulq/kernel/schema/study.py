@@ -256,6 +256,11 @@ class Study(Schema):
         """Its tables, the person table first."""
         return (self.name, *(table.name for table in self.tables))
 
+    def rows_bound(self, persons: int | None = None) -> int:
+        """A public bound on the rows of all its tables, for so many persons, or as declared."""
+        most = self.at_most if persons is None else persons
+        return most + sum(table.rows_bound(most) for table in self.tables)
+
     def value(self, name: str, of: str = "") -> BoundValue:
         """A value of a person, as a row of the table `of` sees it, proved; remembered while there
         is room."""

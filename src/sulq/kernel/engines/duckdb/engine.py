@@ -538,7 +538,11 @@ def _chosen_person(name: str, held: Mapping[str, str], rules: CsvFile | None) ->
     """Where the person column is, as it lies there."""
     _check_there([name], held, rules)
     if held[name] not in PERSON_TYPES:
-        raise InvalidQuery(f"the person column {name!r} must hold integers or text")
+        raise InvalidQuery(
+            f"the person column {name!r} must hold integers or text, and holds {held[name]}: write"
+            " it as whole numbers or as text (in pandas .astype('Int64'), which has room for"
+            " missing ids)"
+        )
     return Dialect.name(name)
 
 

@@ -115,6 +115,7 @@ class PostgresEngine(SqlEngine):
         self._sessions = sessions
         self._address, self.source = address, source
         self._schema, self.catalogue = schema, catalogue.of(schema)
+        self._most_rows = schema.at_most
         self._content = content
         self._seen: Seen | None = seen
         self._proved_at = time.monotonic()
@@ -125,7 +126,7 @@ class PostgresEngine(SqlEngine):
     @contextmanager
     def _reading(self, letters: int) -> Iterator[Any]:
         """A cursor in a transaction that proved the table to be what was opened."""
-        seconds = allowed_seconds(letters, self._schema.at_most)
+        seconds = allowed_seconds(letters, self._most_rows)
         with self._sessions.reading(seconds) as cursor:
             if not self.is_what_was_opened(cursor):
                 raise EngineFailed()
@@ -209,7 +210,7 @@ class PostgresEngine(SqlEngine):
         raise Refused(f"the table cannot be read just now: {why}. Nothing was charged")
 
     def _looked(self, anew: bool) -> bool | None:
-        seconds = allowed_seconds(SHORTEST, self._schema.at_most)
+        seconds = allowed_seconds(SHORTEST, self._most_rows)
         with self._sessions.reading(seconds, anew=anew) as cursor:
             same = self.is_what_was_opened(cursor)
         if same:
@@ -235,6 +236,7 @@ class PostgresStudyEngine(PostgresEngine):
         whole = hashlib.sha256(prints.encode()).hexdigest()
         SqlEngine.__init__(self, held.places, held.rows, held.rows, whole)
         self._sessions, self.source, self._schema = sessions, first, study.study
+        self._most_rows = study.study.rows_bound()
         self.study, self._parts = study, parts
         self._proved_at = time.monotonic()
 
@@ -324,7 +326,7 @@ def open_postgres_study(
     sessions = PostgresSessions(addresses[study.name], threads)
 
     def opened() -> PostgresStudyEngine:
-        with sessions.reading(allowed_seconds(SHORTEST, study.at_most)) as cursor:
+        with sessions.reading(allowed_seconds(SHORTEST, study.rows_bound())) as cursor:
             return _opened_study(sessions, cursor, addresses, study, size_is_public)
 
     try:
