@@ -29,6 +29,7 @@ from sulq.kernel.engines.duckdb.physical import (
     RawIds,
     RawTable,
     Read,
+    listed_sql,
     no_header_name,
     read_text,
     read_typed,
@@ -40,7 +41,7 @@ from sulq.kernel.engines.sql.compile import FETCHED, PERSON, TABLE, held_sql
 from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.engines.sql.engine import Batches, SqlEngine, few_at_most, surveyed
 from sulq.kernel.engines.sql.leaves import ColumnSql
-from sulq.kernel.engines.sql.persons import kept_rows_sql
+from sulq.kernel.engines.sql.persons import PLACE, kept_rows_sql
 from sulq.kernel.engines.sql.study import (
     KEPT,
     HeldTable,
@@ -50,7 +51,7 @@ from sulq.kernel.engines.sql.study import (
     event_rows_sql,
     own_schema,
 )
-from sulq.kernel.schema.columns import Column, Schema
+from sulq.kernel.schema.columns import Category, Column, Schema
 from sulq.kernel.schema.study import Study
 
 if TYPE_CHECKING:  # outer products load their part when first asked
@@ -321,7 +322,7 @@ def _load_study(
             sql = f"SELECT {listed}, {person} FROM (SELECT {chosen} FROM {SOURCE}) AS chosen"
             run(connection, f"CREATE VIEW {READ} AS {sql}", unread)
             if name == study.name:
-                _load_persons(connection, schema, places, listed, unread)
+                places = _load_persons(connection, schema, places, unread)
                 persons = int(run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
                 limits = ceilings(study, persons, size_is_public)
                 tables[name] = HeldTable(TABLE, places, persons, persons)
@@ -332,7 +333,9 @@ def _load_study(
                 )
                 event, called = study.table(name), f"events{number}"
                 sql = event_rows_sql(event, places, known, limits[name])
-                run(connection, f"CREATE TABLE {called} AS {sql}", unread)
+                places, stored = _in_memory(schema, places)
+                listed = ", ".join((*stored, PERSON, PLACE, KEPT))
+                run(connection, f"CREATE TABLE {called} AS SELECT {listed} FROM ({sql})", unread)
                 kept = f"count(*) FILTER (WHERE {KEPT} <= {event.max_rows})"
                 rows = run(connection, f"SELECT count(*), {kept} FROM {called}", unread)[0]
                 tables[name] = HeldTable(called, places, int(rows[0]), int(rows[1]))
@@ -351,6 +354,22 @@ def _load_study(
     return engine
 
 
+def _in_memory(
+    schema: Schema, places: Mapping[str, ColumnSql]
+) -> tuple[dict[str, ColumnSql], list[str]]:
+    """The places of columns that are held in memory, and what is held: of a category where a value
+    stands among the declared ones, worked out once instead of for every question."""
+    held, stored = dict(places), []
+    for column in schema.columns:
+        x, values = places[column.name].sql, getattr(column, "values", None)
+        if isinstance(column, Category) and values is not None:
+            held[column.name] = ColumnSql(x, "listed", values=tuple(values))
+            stored.append(f"CAST({listed_sql(x, values)} AS INTEGER) AS {x}")
+        else:
+            stored.append(x)
+    return held, stored
+
+
 def _id_sql(x: str) -> str:
     """Whose a row is: 7 and '7' are one person."""
     return f"CAST({x} AS VARCHAR)"
@@ -360,18 +379,19 @@ def _load_persons(
     connection: duckdb.DuckDBPyConnection,
     schema: Schema,
     places: Mapping[str, ColumnSql],
-    listed: str,
     unread: object,
-) -> None:
+) -> dict[str, ColumnSql]:
     """One row for each id that is not NULL, by the hash order; and a number for each person."""
     kept = kept_rows_sql(schema, places, PERSON, READ)
     numbered = f"SELECT *, CAST(row_number() OVER () AS BIGINT) AS number FROM ({kept}) AS kept"
     run(connection, f"CREATE TABLE numbered AS {numbered}", unread)
-    people = f"SELECT {listed}, number AS {PERSON} FROM numbered"
+    held, stored = _in_memory(schema, places)
+    people = f"SELECT {', '.join(stored)}, number AS {PERSON} FROM numbered"
     run(connection, f"CREATE TABLE {TABLE} AS {people}", unread)
     ids = f"SELECT {PERSON} AS id, number AS {PERSON} FROM numbered"
     run(connection, f"CREATE TABLE {IDS} AS {ids}", unread)
     run(connection, "DROP TABLE numbered", unread)
+    return held
 
 
 class Unread:

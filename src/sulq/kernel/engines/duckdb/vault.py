@@ -37,6 +37,7 @@ from sulq.kernel.engines.duckdb.engine import (
     run,
     settle,
 )
+from sulq.kernel.engines.duckdb.physical import listed_sql
 from sulq.kernel.engines.duckdb.workbooks import as_text
 from sulq.kernel.engines.sql.compile import TABLE
 from sulq.kernel.engines.sql.dialect import Dialect
@@ -172,8 +173,7 @@ def _stored(column: Column, place: ColumnSql, held: ColumnSql) -> list[_Stored]:
         ]
     if place.kind == "listed":
         other = len(place.values)
-        at = f"enum_code({speak.declared_only(x, place.values)})"
-        sql = f"CASE WHEN {x} IS NOT NULL THEN COALESCE({speak.bigint(at)}, {other}) END"
+        sql = listed_sql(x, place.values)
         return [_Stored(place.sql, _narrowest(0, other), sql)]
     kind = {"flag": "BOOLEAN", "text": "VARCHAR"}[place.kind]
     return [_Stored(place.sql, kind, x)]

@@ -8,7 +8,7 @@ rows. A value of a person is one GROUP BY person over those rows. docs/proofs/st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -121,7 +121,7 @@ class StudySql:
                 sql, called = self._told(value, f"s{number}.v", place), f"d{number}"
             else:
                 raise InvalidQuery(f"no column {name!r:.60} in {table}")
-            places[name] = ColumnSql(called, place.kind, place.few, place.dialect)
+            places[name] = replace(place, sql=called)
             chosen.append(f"{sql} AS {called}")
         if any(name in of_person for name in wanted):
             joins.insert(0, f"JOIN {person.sql} AS p ON p.{PERSON} = e.{PERSON}")
@@ -137,8 +137,19 @@ class StudySql:
 
     def _seen(self, value: BoundValue) -> ColumnSql:
         """What the engine holds of a value of a person; its name is given elsewhere."""
+        if value.raw is not None:
+            return self._held(value.table, value.raw)
         speak = next(iter(self.tables[value.table].places.values())).dialect
         return ColumnSql("", self._kind(value), dialect=speak)
+
+    def _held(self, table: str, name: str) -> ColumnSql:
+        """What the engine holds of a column of a table, or of the person."""
+        of_person: Mapping[str, str] = getattr(self.study.relation(table), "of_person", {})
+        if name in self.tables[table].places:
+            return self.tables[table].places[name]
+        if name in of_person:
+            return self.tables[self.study.name].places[of_person[name]]
+        return self._seen(self.study.value(name, table))
 
     def _kind(self, value: BoundValue) -> Kind:
         match value.column:
