@@ -47,7 +47,7 @@ LATE = 0.1
 """Of a tick: what begins later than its turn by more is counted from a later tick."""
 GROUPED = 16
 """Steps of a row that is joined and grouped by person, for one of a row that is only added up.
-Measured: 2 to 13, the most where events are joined and counted by groups (`make bench`, studies)."""
+Measured by `make bench`, studies: 2 to 13, most where events are joined and counted by groups."""
 LIGHT = 8
 """Parts of the program that a tick is long enough for."""
 MADE_UP = 200_000
