@@ -45,7 +45,7 @@ FOREVER = "CAST('inf' AS DOUBLE)"
 THOUSANDS = ("", ".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")
 
 
-def listed_sql(x: str, values: Sequence[object]) -> str:
+def listed_sql(x: str, values: Sequence[str] | Sequence[int]) -> str:
     """Where a value stands among the declared ones; after the last of them for any other."""
     at = f"enum_code({Dialect.declared_only(x, values)})"
     return f"CASE WHEN {x} IS NOT NULL THEN COALESCE({Dialect.bigint(at)}, {len(values)}) END"
