@@ -75,7 +75,12 @@ OUTER = (
     "kernel/engines/spark/engine.py",
     "kernel/engines/sql/engine.py",
 )
-SELDOM = ("client/__init__.py", "sql/__init__.py", "database/individual.py")
+SELDOM = (
+    "client/__init__.py",
+    "sql/__init__.py",
+    "database/individual.py",
+    "database/vault.py",
+)
 LATE_IMPORTS = (
     "cli/",
     "kernel/engines/engine.py",

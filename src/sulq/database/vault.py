@@ -20,28 +20,12 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from sulq.database.facts import facts_text, most_rows
 from sulq.errors import InvalidQuery, Refused, SulqError
 from sulq.kernel.engines.duckdb.csv_files import CsvFile
-from sulq.kernel.engines.duckdb.engine import (
-    DuckDBEngine,
-    Stamp,
-    file_hash,
-    file_of,
-    stamp_of,
-)
 from sulq.kernel.engines.duckdb.remote import place_of
-from sulq.kernel.engines.duckdb.vault import (
-    Contents,
-    VaultEngine,
-    open_vault,
-    size_of,
-    write_vault,
-)
 from sulq.kernel.engines.duckdb.workbooks import XlsxFile
 from sulq.kernel.engines.engine import Engine, open_engine, scheme_of
 from sulq.kernel.ledger.ledger import Ledger
@@ -58,6 +42,10 @@ from sulq.kernel.ledger.state_dir import (
 )
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
+
+if TYPE_CHECKING:  # loaded when a file is opened: other engines do without
+    from sulq.kernel.engines.duckdb.engine import DuckDBEngine, Stamp
+    from sulq.kernel.engines.duckdb.vault import VaultEngine
 
 FORMAT = 1
 LARGE = 2_000_000
@@ -109,10 +97,6 @@ class VaultRecord:
     facts: FileFacts
     digest: str
 
-    @property
-    def contents(self) -> Contents:
-        return Contents(self.rows, self.kinds)  # type: ignore[arg-type]
-
 
 class TableVault:
     """The place of one table's vault."""
@@ -154,6 +138,8 @@ class TableVault:
         record = self.record()
         if record is None or not _reads(record, schema):
             return None
+        from sulq.kernel.engines.duckdb.engine import file_hash, file_of, stamp_of
+
         path, text = file_of(source)
         if path is None:
             return None
@@ -165,6 +151,8 @@ class TableVault:
     def _opened(
         self, record: VaultRecord, source: tuple[Path, Stamp], form: Any
     ) -> VaultEngine | None:
+        from sulq.kernel.engines.duckdb.vault import Contents, open_vault
+
         place = self.folder / record.file
         file = _open(place)
         if file is None:
@@ -180,7 +168,7 @@ class TableVault:
             engine = open_vault(
                 place_of(file),
                 Schema.from_json(form),
-                record.contents,
+                Contents(record.rows, record.kinds),  # type: ignore[arg-type]
                 record.fingerprint,
                 stamps,
             )
@@ -208,6 +196,8 @@ class TableVault:
     def make(self, engine: DuckDBEngine, source: Any, schema: Schema) -> VaultEngine:
         """Make the file from the source that `engine` reads, and open it; `SulqError` or `OSError`
         if it cannot be made. What was there of older versions goes."""
+        from sulq.kernel.engines.duckdb.engine import file_of, stamp_of
+
         path, _ = file_of(source)
         assert path is not None  # noqa: S101
         stamp = stamp_of(path)
@@ -231,6 +221,8 @@ class TableVault:
         return found
 
     def _made(self, engine: DuckDBEngine, source: Any, schema: Schema, name: str) -> VaultRecord:
+        from sulq.kernel.engines.duckdb.vault import VERSION, write_vault
+
         place = self.folder / name
         contents = write_vault(source, schema, place, int(passing_key()[:16], 16))
         place.chmod(0o600)
@@ -243,7 +235,7 @@ class TableVault:
         sync_directory(self.folder)
         return VaultRecord(
             FORMAT,
-            duckdb.__version__,
+            VERSION,
             engine.fingerprint(),
             facts_text(schema.to_json()),
             contents.rows,
@@ -267,16 +259,20 @@ class TableVault:
 
 def _reads(record: VaultRecord, schema: Schema) -> bool:
     """Whether this version can read the file, and it was made for these columns on any grid."""
-    if (record.format, record.engine) != (FORMAT, duckdb.__version__):
+    from sulq.kernel.engines.duckdb.vault import VERSION
+
+    if (record.format, record.engine) != (FORMAT, VERSION):
         return False
     bits = json.loads(record.schema).get("bits")
     return bits is not None and facts_text(schema.on_grid(bits).to_json()) == record.schema
 
 
 def _same(record: VaultRecord, engine: Engine, schema: Schema) -> bool:
+    from sulq.kernel.engines.duckdb.vault import VERSION
+
     of = facts_text(schema.to_json())
     known = (record.format, record.engine, record.fingerprint, record.schema)
-    return known == (FORMAT, duckdb.__version__, engine.fingerprint(), of)
+    return known == (FORMAT, VERSION, engine.fingerprint(), of)
 
 
 def _open(place: Path) -> BufferedReader | None:
@@ -370,6 +366,9 @@ def with_vault(
 ) -> Engine:
     """The engine over the vault of this table, made if there is none, in place of one over its
     source; the same engine where there is no vault and none is to be."""
+    from sulq.kernel.engines.duckdb.engine import DuckDBEngine
+    from sulq.kernel.engines.duckdb.vault import VaultEngine, size_of
+
     place = ledger.place
     if place is None or not isinstance(engine, DuckDBEngine):
         return engine

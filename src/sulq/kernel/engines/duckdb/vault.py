@@ -52,6 +52,7 @@ from sulq.kernel.schema.columns import Category, Column, Number, Schema
 from sulq.kernel.schema.fixed_point import leaf as leaf_of
 from sulq.kernel.schema.program import Quantised
 
+VERSION = duckdb.__version__
 VAULT = "vault"
 """Its name in the connection that reads it."""
 SIGNED = (("TINYINT", 8), ("SMALLINT", 16), ("INTEGER", 32))
