@@ -240,8 +240,10 @@ SECTIONS: list[tuple[str, str, Lines, set[type[Node]]]] = [
     (
         "Groups",
         "A Category or Flag; a Number or day with a declared step; a condition such as `age >= 65`;"
-        " `CASE WHEN ... THEN 'label' END`; a column of a lookup; text whose values nobody declared,"
-        " alone and with COUNT(*) only ([which keys are shown](../guides/undeclared-keys.md)); and:",
+        " `CASE WHEN ... THEN 'label' END`; a column of a lookup; one or two open"
+        " columns, whose values nobody declared, with COUNT, SUM, AVG and what else is made of sums"
+        " ([which keys are shown](../guides/undeclared-keys.md)). A column declared `complete` has no"
+        " group of NULL: rows in which it is missing, or was not declared, add nothing then. And:",
         GROUPS,
         set(BUCKETS),
     ),

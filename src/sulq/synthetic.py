@@ -66,7 +66,8 @@ def _whole(column: Column, rows: int, random: np.random.Generator) -> Values:
         case Flag():
             return _list((random.random(rows) < 0.5).tolist())
         case Category(values=None):
-            return _list([f"text {i}" for i in random.integers(0, 100, rows)])
+            made = random.integers(0, 100, rows).tolist()
+            return _list(made if column.whole else [f"text {i}" for i in made])
         case Category(values=tuple(values)):
             return _list([values[i] for i in random.integers(0, len(values), rows)])
         case Number():

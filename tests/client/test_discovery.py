@@ -25,6 +25,8 @@ from sulq import (
     UnsafeExactly,
     col,
     count,
+    histogram,
+    mean,
     total,
 )
 from sulq.client import connect_async
@@ -33,7 +35,10 @@ from sulq.server.auth.tokens import Role
 CANARY = "canary-5d20"
 COUNTS = {"flu": 6_000, "cold": 3_000, f"{CANARY}-alone": 1}
 SCHEMA = Schema(
-    Number("age", 0, 120, step=1), Category("note"), Category("town", ["Oslo", "Paris", "Rome"])
+    Number("age", 0, 120, step=1),
+    Category("note"),
+    Category("town", ["Oslo", "Paris", "Rome"]),
+    Category("ward", whole=True),
 )
 OLD = count(where=col("age") >= 50)
 TEXT = "SELECT note, COUNT(*) AS n FROM people GROUP BY note ORDER BY n DESC"
@@ -44,7 +49,10 @@ def people() -> pd.DataFrame:
     notes = [note for note, times in COUNTS.items() for _ in range(times)]
     place = range(len(notes))
     towns = ["Oslo" if i % 2 else "Paris" if i % 3 else "Rome" for i in place]
-    return pd.DataFrame({"note": notes, "age": [i % 80 for i in place], "town": towns})
+    wards = [i % 2 for i in place]
+    return pd.DataFrame(
+        {"note": notes, "age": [i % 80 for i in place], "town": towns, "ward": wards}
+    )
 
 
 def published(directory: Path, name: str, promise: Promise, **more: object) -> Database:
@@ -71,6 +79,23 @@ def server(tmp_path_factory: pytest.TempPathFactory):
 
 def bearer(server, who: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {server.tokens[who]}"}
+
+
+def test_keys_with_figures_are_those_of_the_table(server):
+    """A pair, its figures, and the very bars: what is sent are integers and laws."""
+    remote, here = server.remote("people"), server.tables["people"]
+    key, figures = ("note", "ward"), (total("age"), mean("age", where=OLD.query.rows), count())
+    terms = {"where": col("age") >= 1, "credits": 60}
+    assert remote.quote_keys(key, *figures, **terms) == here.quote_keys(key, *figures, **terms)
+    found = remote.keys(key, *figures, key="figures once", **terms)
+    near = here.keys(key, *figures, **terms)
+    assert (found.credits, near.credits) == (60, 0)
+    assert found.rows(0.9) == near.rows(0.9) and len(found) == 4
+    assert [one.name for one in found.figures] == ["total", "mean", "count"]
+    assert (found.held_back, found.held_back_error) == (near.held_back, near.held_back_error)
+    assert found.keys == near.keys and repr(found) == repr(near).replace("0 credits", "60 credits")
+    with pytest.raises(InvalidQuery, match="figures of a key"):
+        remote.keys("note", histogram("town"))
 
 
 def test_keys_are_those_of_the_table(server):

@@ -25,6 +25,7 @@ from sulq import (
     quantiles,
     total,
 )
+from sulq.answers.statistics import count_persons
 from sulq.database import audit
 from sulq.database import audit as replaying
 from sulq.database.audit import FEWEST, last_replay, noted_replay, replay
@@ -108,11 +109,32 @@ def test_keys_pass_and_a_made_up_key_fails(few, monkeypatch):
     assert word(db) == "pass"
     unpacked = audit.unpacked_keys
 
-    def renamed(values):
-        said, shown = unpacked(values)
-        return said, [("nobody", noisy) for _, noisy in shown[:1]] + shown[1:]
+    def renamed(values, bound):
+        said, shown = unpacked(values, bound)
+        return said, [one._replace(key=("nobody",)) for one in shown[:1]] + shown[1:]
 
     monkeypatch.setattr(audit, "unpacked_keys", renamed)
+    assert word(db) == "fail"
+
+
+def test_keys_with_figures_pass_and_a_wrong_sum_fails(few, monkeypatch):
+    rows = frame(2_000).assign(person=[i % 900 for i in range(2_000)])
+    rows = rows.assign(name=[f"n{i % 3}" for i in range(2_000)], code=[i % 2 for i in range(2_000)])
+    columns = (Number("income", 0, 500_000), Category("name"), Category("code", whole=True))
+    db = publish(rows, Schema(*columns, unit="person", max_rows=2), LONG)
+    ask_many(db, few)
+    income = col("income").clip(0, 200)
+    assert len(db.keys("name", total(income), mean(income), credits=1500)) == 3
+    assert len(db.keys(("name", "code"), credits=1500, most=4)) == 4
+    assert len(db.keys("name", count_persons(), credits=1500)) == 3
+    assert word(db) == "pass"
+    unpacked = audit.unpacked_keys
+
+    def raised(values, bound):
+        said, shown = unpacked(values, bound)
+        return said, [one._replace(sums=[x + 2**45 for x in one.sums]) for one in shown]
+
+    monkeypatch.setattr(audit, "unpacked_keys", raised)
     assert word(db) == "fail"
 
 

@@ -199,13 +199,13 @@ def test_parts_hold_every_key_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with publish() as db:
         bound = sulq.database.keys.bind_keys("illness", None, 9, db.schema, "replace", NoiseGrid())
         program = bound.program
-        whole = sorted(pair for batch in db.engine.prepare_keys(program)() for pair in batch)
+        whole = sorted(row for batch in db.engine.prepare_keys(program)() for row in batch)
         monkeypatch.setattr(sulq.kernel.engines.sql.compile, "ROWS_EACH", 1000)
         monkeypatch.setattr("sulq.kernel.engines.duckdb.engine.FETCHED", 7)
         batches = list(db.engine.prepare_keys(program)())
         assert max(map(len, batches)) <= 7
-        assert sorted(pair for batch in batches for pair in batch) == whole
-        assert sum(count for _, count in whole) == 6700 and len(whole) == 703
+        assert sorted(row for batch in batches for row in batch) == whole
+        assert sum(count for _, count, _ in whole) == 6700 and len(whole) == 703
 
 
 @pytest.mark.parametrize("noise", ["laplace", "binomial", "huber"])

@@ -33,7 +33,7 @@ NUMBERS = {
     "V": (1, 4),
     "G": (1, 4),
     "M": (1, 9),
-    "P": (1, 3),
+    "P": (1, 4),
 }
 RULES = {"G.1": 5, "G.2": 5, "G.3": 7, "G.4": 6}
 STILL_OPEN = ("language", "service", "scale")

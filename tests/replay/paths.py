@@ -198,8 +198,22 @@ def keys(world: World, table: Any, rng: random.Random, relation: Relation, noise
             more: dict[str, Any] = {} if where is None else {"where": where}
             more["credits"] = rng.choice([1, 5, 20, 10**6, Fraction(1, 3)])
             act = db.quote_keys if rng.random() < 0.2 else db.keys
-            asked.step(partial(act, rng.choice(["note", "note", "city", "n"]), **more), "keys")
+            of: Any = rng.choice(["note", "note", ("note", "ward"), "ward", "city", "n"])
+            asked.step(partial(act, of, *key_figures(rng), **more), "keys")
         asked.end()
+
+
+def key_figures(rng: random.Random) -> list[Any]:
+    """Figures of keys, often none."""
+    sums = [
+        count(),
+        count(where=col("ill")),
+        total("n"),
+        mean("income"),
+        total("x"),
+        total("cents"),
+    ]
+    return rng.sample(sums, rng.choice([0, 0, 1, 2]))
 
 
 def alerts(world: World, table: Any, rng: random.Random, relation: Relation, noise: str) -> None:
@@ -391,7 +405,8 @@ def by_keys(seed: int, near: int) -> int:
     rng = random.Random(f"keys {seed}")
     relation = RELATIONS[seed % len(RELATIONS)]
     common: list[Row] = rows_of(rng, 14)
-    many = [dict(rng.choice(common), row=0, who=1000 + at, note="common") for at in range(600)]
+    alike = {"row": 0, "note": "common", "ward": 7}
+    many = [dict(rng.choice(common), who=1000 + at, **alike) for at in range(600)]
     rows = common + many
     tables = [rows, *(relation.near(common, rng) + many for _ in range(near))]
     return replay(

@@ -19,7 +19,8 @@ PRIVATE = [column for column in extremes.SCHEMA.columns if column.name != "row"]
 TYPES = {name: kind for name, (kind, _) in extremes.TYPES.items()} | {"who": pa.int64()}
 NOTES = [None, "flu", "asthma", "x" * 200, "it's; --", "ünï\U0001f600", ""]
 TYPES |= {"note": pa.string(), "city": pa.string(), "arrives": pa.int64()}
-OPEN = (Category("note"),)
+TYPES |= {"ward": pa.int64()}
+OPEN = (Category("note"), Category("ward", whole=True))
 
 BY_ROW = Schema(
     Number("row", 0, 40, step=1, public=True),
@@ -40,10 +41,12 @@ def a_row(rng: random.Random, number: int) -> Row:
     huge = rng.choice([math.inf, -math.inf, math.nan, 1e308, -0.0, 5e-324])
     if rng.random() < 0.2:
         row["x"] = huge
+    note = rng.choice(NOTES)
     return row | {
         "row": number,
         "who": number // 3,
-        "note": rng.choice(NOTES),
+        "note": note,
+        "ward": None if note is None else len(note) * 2**53 - (note == "flu"),
         "city": rng.choice(["Oslo", "Paris", None, "?"]),
         "arrives": number // 5,  # in which version of the table
     }

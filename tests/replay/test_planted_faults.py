@@ -132,10 +132,11 @@ def nothing_is_booked(patch: pytest.MonkeyPatch) -> None:
 def keys_are_counted(patch: pytest.MonkeyPatch) -> None:
     shown = UndeclaredKeys._shown
 
-    def counted(one: UndeclaredKeys, batches: Iterator[list[tuple[str, int]]]) -> Any:
+    def counted(one: UndeclaredKeys, batches: Iterator[list[Any]]) -> Any:
         held = list(batches)
         total, found = shown(one, iter(held))
-        return total, [(f"{text} {sum(map(len, held))}", value) for text, value in found]
+        many = sum(map(len, held))
+        return total, [each._replace(key=(f"{each.key[0]} {many}",)) for each in found]
 
     patch.setattr(UndeclaredKeys, "_shown", counted)
 

@@ -89,8 +89,8 @@ class Tape:
     multiple of so many spreads; one within a spread of a count of the first becomes what that
     did, for the count may lie where rounding turns. So that there is one such count only, counts
     of the first within two spreads become the same."""
-    near: dict[int, dict[int, int]] = field(default_factory=dict)
-    """By step: counts that were rounded, and what they became."""
+    near: dict[tuple[int, Fraction], dict[int, int]] = field(default_factory=dict)
+    """By step and spread of the noise: numbers that were rounded, and what they became."""
     next: int = 0
     """The place of the next draw. Every step begins at places of its own, with bits of its own, so
     that what one step draws does not move the draws of the next."""
@@ -130,8 +130,9 @@ class Tape:
         return told
 
     def rounded(self, step: int, total: int, spread: Fraction) -> int:
-        own = self.near.setdefault(step, {})
-        known, reach = (own, 2) if self.first is None else (self.first.near.get(step, {}), 1)
+        place = step, spread
+        own = self.near.setdefault(place, {})
+        known, reach = (own, 2) if self.first is None else (self.first.near.get(place, {}), 1)
         nearest = min(known, key=lambda count: abs(count - total), default=None)
         if nearest is not None and abs(nearest - total) <= reach * spread:
             own[total] = known[nearest]

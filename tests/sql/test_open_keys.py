@@ -9,7 +9,7 @@ from sulq import Category, Database, InvalidQuery, Number, Promise, Refused, Sch
 from sulq.answers.selections import Keys
 from sulq.errors import BudgetSpent
 
-SCHEMA = Schema(Number("age", 0, 120, step=1), Category("note"))
+SCHEMA = Schema(Number("age", 0, 120, step=1), Category("note"), Category("place", whole=True))
 PROMISE = Promise(epsilon=1, delta=1e-6, queries=1000)
 COUNTS = {"flu": 6_000, "cold": 3_000, "only one has it": 1}
 TEXT = "SELECT note, COUNT(*) AS n FROM people GROUP BY note"
@@ -17,7 +17,15 @@ TEXT = "SELECT note, COUNT(*) AS n FROM people GROUP BY note"
 
 def rows():
     notes = [note for note, times in COUNTS.items() for _ in range(times)] + [None] * 99
-    return pandas.DataFrame({"note": notes, "age": [at % 80 for at in range(len(notes))]})
+    many = range(len(notes))
+    return pandas.DataFrame(
+        {
+            "note": notes,
+            "age": [at % 80 for at in many],
+            "place": [at % 3 for at in many],
+            "who": [at // 2 for at in many],
+        }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +102,50 @@ def test_an_analyst_pays_from_the_own_share(database):
     with pytest.raises(BudgetSpent):
         ann.sql(TEXT, credits=31)
     assert not ann.quote_sql(TEXT, credits=31).affordable
+
+
+def test_figures_of_a_pair_are_read_as_of_declared_groups(database, quiet):
+    """Sums, means and tests of them: the numbers of the rows, where nothing is added."""
+    text = (
+        "SELECT note, place, COUNT(*) AS n, SUM(age) AS s, AVG(age) AS a, SUM(age) / COUNT(*) AS r,"
+        " COUNT(*) FILTER (WHERE age >= 40) AS old FROM people GROUP BY note, place"
+        " HAVING AVG(age) > 1 ORDER BY n DESC, place"
+    )
+    quote = database.quote_sql(text, credits=60)
+    assert quote.credits == 60 and quote.steps()[0].startswith(
+        "question 1: keys of note, place with"
+    )
+    asked = database.sql(text, credits=60)
+    truth = rows().groupby(["note", "place"]).age
+    keys = [(row[0], row[1]) for row in asked.rows]
+    assert keys == [("flu", 0), ("flu", 1), ("flu", 2), ("cold", 0), ("cold", 1), ("cold", 2)]
+    for row in asked.rows:
+        own = truth.get_group(row[:2])
+        told = [cell.unrounded.value for cell in row[2:]]
+        known = [len(own), own.sum(), own.mean(), own.mean(), (own >= 40).sum()]
+        assert told == pytest.approx(known, rel=1e-6)
+    assert [column.type for column in asked.columns[:3]] == ["text", "integer", "integer"]
+    assert database.sql(text, credits=60).credits == 0
+    inside = f"SELECT place, MAX(a) AS m FROM ({text}) AS t GROUP BY place"
+    assert database.sql(inside, credits=60).credits == 0
+
+
+@pytest.mark.parametrize("unit", [{}, {"unit": "who", "max_rows": 2}])
+def test_persons_are_counted_once_for_a_key(unit, quiet):
+    with Database.open(
+        rows(), Schema(*SCHEMA.columns, **unit), PROMISE, ":memory:", name="people"
+    ) as db:
+        text = "SELECT note, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY note"
+        if unit:
+            text = text.replace("AVG", "COUNT(DISTINCT who) AS p, AVG")
+            assert db.quote_sql(TEXT).credits == 8  # M.1: rows
+            assert db.quote_sql(text).credits > 4
+        found = db.sql(text, credits=100)
+        assert found.column("note") == ("flu", "cold")
+        assert [cell.value for cell in found.column("n")] == [6_000, 3_000]
+        if unit:
+            assert [cell.value for cell in found.column("p")] == [3_000, 1_500]
+            assert any("persons at 95 %, each counted once" in note for note in found.notes)
 
 
 def test_without_a_delta_to_spare_it_is_refused_with_the_remedy(state_directory):

@@ -136,8 +136,9 @@ def _column_facts(column: Column, unit: str) -> dict[str, Any]:
         rule = "outside: moved to the bound; missing or NaN: NULL"
         return {**common, "kind": column.kind, **bounds, "otherwise": rule}
     if isinstance(column, Category):
-        kind = "text" if column.values is None else "category"
-        rule = "missing: NULL" if kind == "text" else "undeclared: in --other only; missing: NULL"
+        kind = "whole" if column.whole else "text" if column.values is None else "category"
+        rule = "undeclared: in --other only; missing: NULL"
+        rule = rule if kind == "category" else "missing: NULL"
         return {**common, "kind": kind, "values": column.values, "otherwise": rule}
     rule = "neither true nor false: NULL"
     return {**common, "kind": "flag", "values": [False, True], "otherwise": rule}

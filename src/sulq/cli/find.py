@@ -17,9 +17,10 @@ from sulq.cli.output import (
     stored,
     table,
 )
-from sulq.cli.question_text import credits_of, hinted, question
+from sulq.cli.question_text import FORMS, credits_of, hinted, question
 from sulq.errors import InvalidQuery
 from sulq.formatting import credits_left, credits_text
+from sulq.kernel.schema.keys import MOST_COLUMNS
 from sulq.sql import parse_condition
 
 if TYPE_CHECKING:
@@ -29,7 +30,11 @@ if TYPE_CHECKING:
 
 KeyWords = Annotated[
     list[str],
-    typer.Argument(metavar="[TABLE] COLUMN", help="An open text column.", show_default=False),
+    typer.Argument(
+        metavar="[TABLE] COLUMN [COLUMN] [FIGURE]...",
+        help="An open column, or a pair that is one key; figures of each key, such as 'mean age'.",
+        show_default=False,
+    ),
 ]
 TopWords = Annotated[
     list[str],
@@ -56,13 +61,18 @@ def keys(
     quoted: Quoted = False,
     key: Key = None,
 ) -> None:
-    """Counts by the values of an open text column, of those that many rows share.
+    """Counts by the values of an open column, of those that many rows share, with figures of them.
 
     What one person alone has stays hidden below a threshold, which costs delta.
     """
     source, rest = session.source_of(words, here=chosen)
-    if len(rest) != 1:
-        raise InvalidQuery(f"want one open text column, got {rest}")
+    schema = source.schema()
+    columns = [word for word in rest if word in schema or word.split()[0] not in FORMS]
+    if not 1 <= len(columns) <= MOST_COLUMNS or columns != rest[: len(columns)]:
+        raise InvalidQuery(f"want one open column, or a pair, and then figures, got {rest}")
+    column = columns[0] if len(columns) == 1 else tuple(columns)
+    figures = rest[len(columns) :]
+    wanted = [question(each.split(), None, (), None, False, schema) for each in figures]
     terms: dict[str, Any] = {
         "where": None if where is None else parse_condition(where),
         "credits": credits_of(credits),
@@ -71,12 +81,12 @@ def keys(
     }
     if quoted:
         with session.oracle(source, prices=True) as oracle, hinted(where):
-            price = oracle.quote_keys(rest[0], **terms)
-        _show_quote(source.name, rest[0], price, session.as_json)
+            price = oracle.quote_keys(column, *wanted, **terms)
+        _show_quote(source.name, ", ".join(columns), price, session.as_json)
         return
     with session.oracle(source) as oracle:
         with charging(), hinted(where):
-            found = oracle.keys(rest[0], key=key, **terms)
+            found = oracle.keys(column, *wanted, key=key, **terms)
         left = oracle.remaining
     with stored(found.credits):
         _show_keys(source.name, found, left, session.as_json)
@@ -115,14 +125,17 @@ def _show_keys(name: str, found: Keys, left: Fraction, as_json: bool) -> None:
         return
     if found.note:
         print_note(f"note: {found.note}")
+    names = [*(found.columns or (found.column,)), "value", "low", "high"]
+    names += [f"{figure.name}{end}" for figure in found.figures for end in ("", "_low", "_high")]
+    keys = len(found.columns) or 1
     rows = [
-        [row[found.column], *(number_text(round(row[end])) for end in ("value", "low", "high"))]
+        [*(str(row[name]) for name in names[:keys]), *(_figure(row[name]) for name in names[keys:])]
         for row in found.rows()
     ]
-    show(table([found.column, "value", "low", "high"], rows))
+    show(table(names, rows))
     around = number_text(round(1.96 * found.held_back_error))
     said = [
-        ("held back", f"{number_text(round(found.held_back))} ± {around} rows"),
+        ("held back", f"{number_text(round(found.held_back))} ± {around} {found.counted}"),
         _shown_from(found.threshold),
         _cost(found.credits, found.delta),
     ]
@@ -161,6 +174,11 @@ def top(
         near = f"none passed over is larger by {number_text(found.slack)} or more, at 95%"
         cost_line = ("cost", credits_text(found.credits))
         show(key_values([("sure of", near), cost_line, *_rest(left, found.receipt)]))
+
+
+def _figure(value: float) -> str:
+    """Whole from a hundred on, else four digits."""
+    return number_text(round(value)) if abs(value) >= 100 else f"{value:.4g}"
 
 
 def _shown_from(threshold: float) -> tuple[str, str]:

@@ -261,13 +261,15 @@ class AsyncRemote:
         calls = Calls(self._calls.facts, self._calls.path, found.id)
         return AsyncReserved(self._line, self._address, calls)
 
-    async def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
+    async def quote_keys(self, column: object, *figures: object, **terms: Any) -> KeysQuote:
         """Price and threshold of `keys`; free, and no row is read."""
-        return await self._line.send(self._finding.quote_keys(column, terms))
+        return await self._line.send(self._finding.quote_keys(column, figures, terms))
 
-    async def keys(self, column: object, *, key: str | None = None, **terms: Any) -> Keys:
-        """Counts by keys that nobody declared, of those that many rows share; charged."""
-        return await self._line.send(self._finding.keys(column, key, terms))
+    async def keys(
+        self, column: object, *figures: object, key: str | None = None, **terms: Any
+    ) -> Keys:
+        """Counts and `figures` by keys that nobody declared, of those that many share; charged."""
+        return await self._line.send(self._finding.keys(column, figures, key, terms))
 
     async def top(
         self,
@@ -398,11 +400,11 @@ class Bridge:
     def ask(self, query: object, **terms: Any) -> Answer:
         return self._wait(self.remote.ask(query, **terms))
 
-    def keys(self, column: object, **terms: Any) -> Keys:
-        return self._wait(self.remote.keys(column, **terms))
+    def keys(self, column: object, *figures: object, **terms: Any) -> Keys:
+        return self._wait(self.remote.keys(column, *figures, **terms))
 
-    def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
-        return self._wait(self.remote.quote_keys(column, **terms))
+    def quote_keys(self, column: object, *figures: object, **terms: Any) -> KeysQuote:
+        return self._wait(self.remote.quote_keys(column, *figures, **terms))
 
     def plan(self, queries: Sequence[object], **terms: Any) -> RemotePlan:
         found = self._wait(self.remote.plan(queries, **terms))

@@ -260,13 +260,13 @@ class Remote:
 
     # --- besides sums ---------------------------------------------------------------------------
 
-    def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
+    def quote_keys(self, column: object, *figures: object, **terms: Any) -> KeysQuote:
         """Price and threshold of `keys`; free, and no row is read."""
-        return self._line.send(self._finding.quote_keys(column, terms))
+        return self._line.send(self._finding.quote_keys(column, figures, terms))
 
-    def keys(self, column: object, *, key: str | None = None, **terms: Any) -> Keys:
-        """Counts by keys that nobody declared, of those that many rows share; charged."""
-        return self._line.send(self._finding.keys(column, key, terms))
+    def keys(self, column: object, *figures: object, key: str | None = None, **terms: Any) -> Keys:
+        """Counts and `figures` by keys that nobody declared, of those that many share; charged."""
+        return self._line.send(self._finding.keys(column, figures, key, terms))
 
     def top(
         self,

@@ -54,7 +54,7 @@ from sulq.wire import (
     question_json,
     quote_of,
 )
-from sulq.wire.convert import ReceiptDocument
+from sulq.wire.convert import ReceiptDocument, bind_public_keys
 from sulq.wire.discovery import (
     AlertBody,
     AlertLine,
@@ -517,25 +517,43 @@ class RemoteAlert(Generic[Verdict]):
         return f"<RemoteAlert above {level}, {self.left} of {self.firings} firings left, {cost}>"
 
 
+def _names(column: object) -> object:
+    """The name of a column, or of each of a pair."""
+    if isinstance(column, tuple | list):
+        return [getattr(each, "name", each) for each in column]
+    return getattr(column, "name", column)
+
+
 @dataclass(frozen=True, slots=True)
 class DiscoveryRequests:
     """The verbs of one table besides its sums."""
 
     calls: Calls
 
-    def quote_keys(self, column: object, terms: dict[str, Any]) -> Call[KeysQuote]:
-        body = self._keys(column, **terms)
+    def quote_keys(
+        self, column: object, figures: Sequence[object], terms: dict[str, Any]
+    ) -> Call[KeysQuote]:
+        body = self._keys(column, figures, **terms)
         read = lambda text: keys_quote_of(self.calls.same(parsed(KeysQuoteReply, text)))  # noqa: E731
         return Call("POST", self.calls.path("keys/quote"), read, body)
 
-    def keys(self, column: object, key: str | None, terms: dict[str, Any]) -> Call[Keys]:
-        body = self._keys(column, **terms)
-        read = lambda text: keys_of(self.calls.same(parsed(KeysReply, text)))  # noqa: E731
+    def keys(
+        self, column: object, figures: Sequence[object], key: str | None, terms: dict[str, Any]
+    ) -> Call[Keys]:
+        body, facts = self._keys(column, figures, **terms), self.calls.facts
+        where, most = terms.get("where"), terms.get("most", 1_000)
+        bound = bind_public_keys(column, where, most, facts.schema, facts.promise, figures)
+        size = None if facts.size is None else facts.size * facts.schema.max_rows
+
+        def read(text: bytes) -> Keys:
+            return keys_of(self.calls.same(parsed(KeysReply, text)), bound, size)
+
         return Call("POST", self.calls.path("keys"), read, body, key=key_of(key))
 
     def _keys(
         self,
         column: object,
+        figures: Sequence[object],
         where: Expression | None = None,
         credits: Credits | None = None,
         delta: Credits | None = None,
@@ -544,7 +562,8 @@ class DiscoveryRequests:
         asked = None if where is None else question_json(count(where=where))
         return checked(
             KeysBody,
-            column=getattr(column, "name", column),
+            column=_names(column),
+            figures=[question_json(figure) for figure in figures],
             question=asked,
             credits=None if credits is None else positive(credits, "credits"),
             delta=None if delta is None else positive(delta, "delta"),

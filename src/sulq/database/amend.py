@@ -159,6 +159,8 @@ def _limit(name: str, was: int, now: int) -> Change | None:
 def _column(old: Column, new: Column) -> Change | None:
     """The same column, or one with tighter bounds."""
     what = f"column {old.name!r}"
+    if old.complete != new.complete:
+        _refuse(f"complete = {str(old.complete).lower()} of {what}", "SELECTs would change meaning")
     if old.public != new.public:
         why = (
             "what was promised to be protected would be given away"
@@ -173,7 +175,7 @@ def _column(old: Column, new: Column) -> Change | None:
             (low, high), (least, most) = old.range, new.range
             tighter = low <= least and most <= high
             same = (low, high) == (least, most)
-        case Category(), Category():
+        case Category(), Category() if old.integers == new.integers:
             tighter = old.values is None or set(new.values or (None,)) <= set(old.values)
             same = old.values == new.values
         case _:
@@ -188,7 +190,7 @@ def _domain(column: Column) -> str:
         case Number():
             return f"{column.low} to {column.high}"
         case Category(values=None):
-            return "open text"
+            return "open whole numbers" if column.whole else "open text"
         case Category():
             return _listed([str(value) for value in column.values or ()])
     return "yes or no"

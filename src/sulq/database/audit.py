@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,10 +43,11 @@ from sulq.kernel.noise.laws import (
     law_from_json,
 )
 from sulq.kernel.query import canonical
-from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.release.release import check_read, check_source, unpacked_keys
+from sulq.kernel.query.expressions import lit
+from sulq.kernel.query.sum_query import SumQuery, clip_of
+from sulq.kernel.release.release import check_read, check_source
 from sulq.kernel.reuse.estimate import LinearEstimate
-from sulq.kernel.schema.keys import BoundKeys, bind_keys
+from sulq.kernel.schema.keys import BoundKeys, Key, bind_keys, unpacked_keys
 from sulq.kernel.schema.promise import Promise
 from sulq.kernel.schema.study import schema_from_json
 
@@ -419,7 +420,7 @@ def _chosen(database: Table, entry: Charge, form: Any) -> Check:
 
 
 def _keys(database: Table, entry: Charge, form: Any) -> Check:
-    """The total has plain noise; that of a key which is shown is large enough to show it. M.1"""
+    """The total has plain noise; a key which is shown enough of it to be shown. M.1, P.4"""
     where = canonical.from_json(form["rows"])
     bound = bind_keys(
         form["keys"],
@@ -428,25 +429,54 @@ def _keys(database: Table, entry: Charge, form: Any) -> Check:
         database.schema,
         database.promise.neighbours,
         noise_grid(database.calibration),
+        _figures(form),
         asked_before=True,
     )
     _check_same(bound.text, entry)
-    law_form, limit = json.loads(entry.noise)
+    law_form, limit, *more = json.loads(entry.noise)
     law, threshold = law_from_json(law_form), int(limit["threshold"])
+    of_total, *of_sums = [law_from_json(each) for each in more] or [law]
     read = database.engine.prepare_keys(bound.program)
-    total, shown = unpacked_keys(entry.values or (0,))
+    total, shown = unpacked_keys(entry.values or (0,), bound)
 
     def run(found: Conformity) -> None:
-        noisy, exact, rows, occur = dict(shown), dict[str, int](), 0, 0
+        noisy = {one.key: one.noisy for one in shown}
+        exact, sums, rows, occur = dict[Key, int](), dict[Key, Sequence[int]](), 0, 0
         for batch in read():
-            for text, count in batch:
+            for key, count, own in batch:
                 rows, occur = rows + count, occur + 1
-                if text in noisy:
-                    exact[text] = count
-        found.add([total - rows * bound.fine_unit], [law])
+                if key in noisy:
+                    exact[key], sums[key] = count, own
+        found.add([total - rows * bound.fine_unit], [of_total])
         _shown(found, bound, law, threshold, noisy, exact, occur)
+        for one in shown if sums.keys() == noisy.keys() else ():
+            _summed(found, bound, one.sums, sums[one.key], of_sums)
 
     return Check(True, run)
+
+
+def _summed(
+    found: Conformity,
+    bound: BoundKeys,
+    noisy: Sequence[int],
+    exact: Sequence[int],
+    laws: Sequence[Law],
+) -> None:
+    """The sums of a key that is shown; one that no row can move has no noise."""
+    told = zip(noisy, exact, bound.terms, laws, strict=True)
+    residuals = [(value - own * term.lift, law) for value, own, term, law in told]
+    if any(value for value, law in residuals if isinstance(law, NoNoise)):
+        found.add_fault()
+    drawn = [(value, law) for value, law in residuals if not isinstance(law, NoNoise)]
+    if drawn:
+        values, own_laws = zip(*drawn, strict=True)
+        found.add(values, own_laws)
+
+
+def _figures(form: Mapping[str, Any]) -> list[SumQuery]:
+    """Figures that ask for the stored sums, and for persons where these were counted."""
+    counted = [SumQuery((lit(1),), clip=clip_of((0, 1)))] if "of" in form else []
+    return counted + [SumQuery((canonical.from_json(term),)) for term in form.get("sums", ())]
 
 
 def _shown(
@@ -454,8 +484,8 @@ def _shown(
     bound: BoundKeys,
     law: Law,
     threshold: int,
-    noisy: dict[str, int],
-    exact: dict[str, int],
+    noisy: Mapping[Key, int],
+    exact: Mapping[Key, int],
     occur: int,
 ) -> None:
     if exact.keys() != noisy.keys() or any(value < threshold for value in noisy.values()):

@@ -132,11 +132,11 @@ class Analyst:
     def ask_exactly(self, batch: object) -> list[Answer]:
         return self.database.ask_exactly(batch, analyst=self.name)
 
-    def keys(self, column: object, **terms: Any) -> Keys:
-        return self.database.keys(column, analyst=self.name, **terms)
+    def keys(self, column: object, *figures: object, **terms: Any) -> Keys:
+        return self.database.keys(column, *figures, analyst=self.name, **terms)
 
-    def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
-        return self.database.quote_keys(column, analyst=self.name, **terms)
+    def quote_keys(self, column: object, *figures: object, **terms: Any) -> KeysQuote:
+        return self.database.quote_keys(column, *figures, analyst=self.name, **terms)
 
     def top(self, of: Any, **terms: Any) -> Top:
         return self.database.top(of, analyst=self.name, **terms)
@@ -361,13 +361,14 @@ class Database(Table):
         bar, widest = sized_forecast(bound, known.laws, self.size, sizes)
         return Quote(due, left - due, bar, known.repeat, bound.notes, sizes, widest)
 
-    def keys(self, column: object, **terms: Any) -> Keys:
-        """Counts by keys that nobody declared, of those that many rows share: `ask_keys`. M.1"""
-        return ask_keys(self, column, **terms)
+    def keys(self, column: object, *figures: object, **terms: Any) -> Keys:
+        """Counts by keys that nobody declared, of those that many rows share, and figures of them:
+        `ask_keys`. M.1, P.4"""
+        return ask_keys(self, column, *figures, **terms)
 
-    def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
+    def quote_keys(self, column: object, *figures: object, **terms: Any) -> KeysQuote:
         """Price and threshold of `keys`; free, and no row is read."""
-        return quote_keys(self, column, **terms)
+        return quote_keys(self, column, *figures, **terms)
 
     def top(self, of: Any, **terms: Any) -> Top:
         """Which cells have the largest count or total, names only: `choose`. M.3"""

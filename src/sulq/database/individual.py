@@ -62,6 +62,7 @@ from sulq.kernel.schema.trees import TreeSums
 
 if TYPE_CHECKING:
     from sulq.kernel.engines.rows import Identities, NumberedRows, RowValues
+    from sulq.kernel.engines.sql.compile import KeyRow
     from sulq.kernel.schema.vector_program import BlockSums
 
 T = TypeVar("T")
@@ -447,7 +448,7 @@ class IndividualFilter:
     def exact_sums(self, program: object) -> list[int]:
         raise Refused(ONLY_SUMS.format("this"))
 
-    def prepare_keys(self, program: object) -> Callable[[], Iterator[list[tuple[str, int]]]]:
+    def prepare_keys(self, program: object) -> Callable[[], Iterator[list[KeyRow]]]:
         raise Refused(ONLY_SUMS.format("a question by keys that nobody declared"))
 
     def fingerprint(self) -> str:

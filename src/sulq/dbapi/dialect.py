@@ -153,8 +153,7 @@ def type_of(column: Column) -> types.TypeEngine[Any]:
     match column:
         case Flag():
             return types.Boolean()
-        case Category(values=values):
-            whole = bool(values) and all(isinstance(value, int) for value in values or ())
+        case Category(integers=whole):
             return types.Integer() if whole else types.String()
         case Number(kind="date"):
             return Day()

@@ -332,7 +332,7 @@ def values_of(column: Column) -> list[object]:
         return [False, True]
     if isinstance(column, Category):
         if column.values is None:
-            raise UnsafeExactly(f"{column.name} is open text; declare its values")
+            raise UnsafeExactly(f"{column.name} is {column.opened}; declare its values")
         return list(column.values)
     if column.lattice is None:
         raise UnsafeExactly(

@@ -40,7 +40,7 @@ def coordinates(schema: Schema, name: str) -> list[Expression]:
             no = when(~col(name)).then(-half).otherwise(0)
             return [when(col(name)).then(half).otherwise(no)]
         case Category(values=None):
-            raise InvalidQuery(f"{name} is open text, which has no coordinates")
+            raise InvalidQuery(f"{name} is {column.opened}, which has no coordinates")
         case Category(values=values):
             declared: list[Any] = list(values or ())
             share = Fraction(1, len(declared))

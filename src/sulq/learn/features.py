@@ -61,7 +61,7 @@ class Features:
             column = schema[name]
             if isinstance(column, Category) and column.values is None:
                 raise InvalidQuery(
-                    f"{name} is open text, which has no coordinates; declare its values"
+                    f"{name} is {column.opened}, which has no coordinates; declare its values"
                 )
         if all(_one_valued(schema[name]) for name in names):
             raise InvalidQuery(f"{list(names)[:5]} can have one value only: nothing to learn from")

@@ -480,7 +480,7 @@ def _declared(policy: ColumnPolicy, column: Column | None) -> str:
             what = "number" if column.kind == "number" else column.kind
             return f"{what} {_bound(low)} to {_bound(high)}"
         case Category(values=None):
-            return "open text"
+            return "open whole numbers" if column.whole else "open text"
         case Category(values=values):
             return f"{len(values or ())} values"
         case Flag():

@@ -23,14 +23,15 @@ from sulq.kernel.schema.columns import (
 
 OPEN = "?"
 """Stands where the owner must write a bound or a value."""
-KINDS = ("number", "category", "flag", "text")
+KINDS = ("number", "category", "flag", "text", "whole")
 SAID = ("proposed", "identifier_ok", "partial")
 """What the owner says of a column to `sulq check`: in the policy file, never in the schema."""
 OPTIONS = {
-    "number": ("step", "public", "about", "measured_in", *SAID),
-    "category": ("public", "about", "labels", *SAID),
-    "flag": ("public", "about", *SAID),
+    "number": ("step", "public", "complete", "about", "measured_in", *SAID),
+    "category": ("public", "complete", "about", "labels", *SAID),
+    "flag": ("public", "complete", "about", *SAID),
     "text": ("about", *SAID),
+    "whole": ("about", *SAID),
 }
 _RATIO = re.compile(r"-?\d{1,40}/[1-9]\d{0,40}", re.ASCII)
 
@@ -59,7 +60,7 @@ class ColumnPolicy:
                 f"columns.{self.name}: unknown {unknown}; a {kind[0]} knows"
                 f" {list(OPTIONS[kind[0]])}"
             )
-        for name in ("flag", "text", "public", *SAID):
+        for name in ("flag", "text", "whole", "public", "complete", *SAID):
             if not isinstance(self.facts.get(name, False), bool):
                 raise InvalidQuery(f"columns.{self.name}: {name} must be true or false")
 
@@ -72,13 +73,13 @@ class ColumnPolicy:
                 facts = {"number": [column.low, column.high]}
                 facts |= {} if column.step is None else {"step": column.step}
             case Category(values=None):
-                facts = {"text": True}
+                facts = {"whole" if column.whole else "text": True}
             case Category():
                 facts = {"category": list(column.values or ())}
             case Flag():
                 facts = {"flag": True}
-        facts |= {"public": True} if column.public else {}
-        return cls(column.name, facts | meaning_of(column))
+        said = {name: True for name in ("public", "complete") if getattr(column, name)}
+        return cls(column.name, facts | said | meaning_of(column))
 
     @property
     def kind(self) -> str:
@@ -105,7 +106,7 @@ class ColumnPolicy:
         """The declared column; `InvalidQuery` while something is lacking or wrong."""
         if self.lacks:
             raise InvalidQuery(f"column {self.name!r} {self.lacks}")
-        public = bool(self.facts.get("public", False))
+        public, complete = (bool(self.facts.get(name, False)) for name in ("public", "complete"))
         about = self.facts.get("about", "")
         given = self.facts[self.kind]
         if self.kind == "number":
@@ -114,15 +115,17 @@ class ColumnPolicy:
             low, high = (_scalar(bound, self.name) for bound in given)
             step = self.facts.get("step")
             words = {"about": about, "measured_in": self.facts.get("measured_in", "")}
-            return Number(self.name, low, high, _step(step, self.name), public, **words)
+            return Number(self.name, low, high, _step(step, self.name), public, complete, **words)
         if self.kind == "category":
             if not isinstance(given, list):
                 raise InvalidQuery(f"columns.{self.name}: category must be a list of values")
             labels = labels_of(given, self.facts.get("labels", {}))
-            return Category(self.name, given, public, about=about, labels=labels)
-        if self.kind == "text":
-            return Category(self.name, about=about)
-        return Flag(self.name, public, about=about)
+            return Category(
+                self.name, given, public, complete=complete, about=about, labels=labels
+            )
+        if self.kind in ("text", "whole"):
+            return Category(self.name, whole=self.kind == "whole", about=about)
+        return Flag(self.name, public, complete, about=about)
 
 
 def _scalar(value: object, name: str) -> Scalar:

@@ -164,6 +164,9 @@ Which rows: keep = "first" or "last" with by = "day", else by a hash of their va
   category = ["a", "b"]     all values that are possible; others count as "something else"
   flag = true               yes or no: true, t, yes, y, 1 and false, f, no, n, 0
   text = true               text of any kind, asked about by its value
+  whole = true              whole numbers that nobody can list, such as codes: asked about by value
+  complete = true           nobody's value is missing: SQL shows no group of NULL. A row whose value
+                            is missing all the same, or not listed, adds nothing to such a SELECT
   public = true             everybody may know this of EVERY row, exactly and free of charge
   about = "length of stay"  what it is, in people's words; measured_in = "days" says its unit, and
                             labels = {I21 = "infarction"} what values mean. These change no price

@@ -42,7 +42,7 @@ MOST_DRAFTS = 100
 WEAK = 2
 """Above this epsilon a promise is weak, and wants a written reason."""
 Text = Annotated[str, Field(max_length=200)]
-Kind = Literal["number", "category", "flag", "text", "hidden"]
+Kind = Literal["number", "category", "flag", "text", "whole", "hidden"]
 Rules = dict[
     Annotated[str, Field(max_length=20)],
     bool | Text | Annotated[list[Text], Field(max_length=1_000)],
@@ -158,7 +158,7 @@ def _file_of(path: Path, draft: Draft) -> Path | CsvFile | XlsxFile:
 def _kind(kinds: Mapping[str, str], column: str) -> Kind:
     hidden = re.search(r"e-?mail|notes?$|comment|address|phone|(^|_)name$", column, re.IGNORECASE)
     found = "hidden" if hidden else kinds.get(column, "hidden")
-    return found if found in ("number", "category", "flag", "text") else "hidden"  # type: ignore[return-value]
+    return found if found in ("number", "category", "flag", "text", "whole") else "hidden"  # type: ignore[return-value]
 
 
 def sources(home: Path | None) -> list[str]:
@@ -218,7 +218,7 @@ def state_of(column: DraftColumn) -> State:
 
 def facts_of(column: DraftColumn) -> dict[str, Any]:
     """As the policy file has it; `?` where something is still to be written."""
-    said = {"public": True} if column.public and column.kind != "text" else {}
+    said = {"public": True} if column.public and column.kind not in ("text", "whole") else {}
     said |= {name: True for name in ("identifier_ok", "partial") if getattr(column, name)}
     said |= {"proposed": False} if column.known else {}
     if column.kind == "number":

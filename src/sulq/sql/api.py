@@ -467,7 +467,7 @@ def _too_dear(quoted: SqlQuote, hint: str = "") -> BudgetSpent:
 def _answered(
     oracle: Oracle, priced: PricedPlan, rows: int | None, key: str | None, credits: Credits | None
 ) -> Result:
-    if priced.plan.undeclared is not None and not priced.plan.select.explain:
+    if priced.plan.undeclared and not priced.plan.select.explain:
         return _found(oracle, priced, key, credits)
     if len(priced.plan.questions) == 1 and not priced.plan.select.explain:
         return _asked(oracle, priced, rows, key)  # the oracle itself refuses it as a whole
@@ -501,7 +501,7 @@ def _buys(oracle: Oracle, quoted: SqlQuote, rows: int | None) -> str:
 def _quoted(
     oracle: Oracle, priced: PricedPlan, rows: int | None, credits: Credits | None
 ) -> SqlQuote:
-    if priced.plan.undeclared is not None:
+    if priced.plan.undeclared:
         return _quoted_keys(oracle, priced, credits)
     plan, amounts, confidence = priced.plan, priced.amounts, priced.confidence
     notes = list(priced.notes)
@@ -616,24 +616,33 @@ def _quoted_keys(oracle: Oracle, priced: PricedPlan, credits: Credits | None) ->
     """Of a statement by an open text column."""
     plan, level = priced.plan, priced.confidence
     where = where_of(plan)
-    quoted = finder(oracle).quote_keys(plan.undeclared, where=where, credits=credits)
-    bars = Forecasts(plan, (forecast_of(quoted),), level, None)
+    asked = finder(oracle).quote_keys
+    quoted = asked(_key(plan), *plan.figures, where=where, credits=credits)
+    bars = Forecasts(plan, (forecast_of(quoted, plan),), level, None)
     counted = [item for item in plan.select.items if aggregates_of(item.of)]
     halves = tuple((item.name, bars.half_width(item.of)) for item in counted)
-    notes = (*priced.notes, *quote_notes(quoted))
+    notes = (*priced.notes, *quote_notes(quoted, plan))
     left = quoted.left_after + quoted.credits
     return SqlQuote(plan, (), (), level, halves, left, notes, keys=quoted)
+
+
+def _key(plan: StatementPlan) -> object:
+    """The column, or the pair."""
+    names = plan.undeclared
+    return names if len(names) > 1 else names[0]
 
 
 def _found(oracle: Oracle, priced: PricedPlan, key: str | None, credits: Credits | None) -> Result:
     """Keys that nobody declared, with their counts as the statement wants them."""
     where = where_of(priced.plan)
-    found = finder(oracle).keys(priced.plan.undeclared, where=where, credits=credits, key=key)
-    plan = found_plan(priced.plan, found)
+    asked = priced.plan
+    keys = finder(oracle).keys
+    found = keys(_key(asked), *asked.figures, where=where, credits=credits, key=key)
+    plan = found_plan(asked, found)
     most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
     return Result(
         tuple(_column(item, plan) for item in plan.select.items),
-        tuple(Evaluation(plan, [keys_answer(found)], priced.confidence, most).rows()),
+        tuple(Evaluation(plan, [keys_answer(found, plan)], priced.confidence, most).rows()),
         found.credits,
         (found.receipt,),
         (*priced.notes, *notes_of(found)),

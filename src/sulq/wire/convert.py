@@ -26,11 +26,13 @@ from sulq.formatting import OUTWARDS, moment_of
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.pricing import noise_grid
 from sulq.kernel.noise.laws import Law, law_from_json
+from sulq.kernel.query.expressions import Expression
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import Statistic, SumQuery, as_statistic, check_kind, text_of
 from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws
 from sulq.kernel.schema.bind import BoundQuery, NoiseGrid, bind
 from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.keys import BoundKeys, bind_keys
 from sulq.kernel.schema.promise import Promise
 from sulq.wire.bodies import fraction_text, read_fraction
 from sulq.wire.replies import (
@@ -177,6 +179,18 @@ def bind_public(
     """As the server binds it: the question and the public facts decide."""
     grid = NoiseGrid(0) if whole else _grid(promise)
     return bind(question, schema, promise.neighbours, grid=grid)
+
+
+def bind_public_keys(
+    columns: object,
+    where: Expression | None,
+    most: int,
+    schema: Schema,
+    promise: Promise,
+    figures: Sequence[object],
+) -> BoundKeys:
+    """As the server binds a question for keys."""
+    return bind_keys(columns, where, most, schema, promise.neighbours, _grid(promise), figures)
 
 
 def _whole(bound: BoundQuery) -> bool:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from sulq.answers.selections import Keys, KeysQuote, Top
+from sulq.answers.selections import KeyFigures, Keys, KeysQuote, Top
+from sulq.answers.selections import keys_of as keys_of_integers
 from sulq.errors import InvalidQuery
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.mechanisms import KeysPrice
 from sulq.kernel.noise.laws import DiscreteGaussian, law_from_json
 from sulq.kernel.query.expressions import Expression
 from sulq.kernel.query.sum_query import Group, Statistic, SumQuery, as_statistic
 from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.keys import MOST_COLUMNS, MOST_SUMS, BoundKeys, unpacked_keys
 from sulq.wire.bodies import (
     MOST_QUESTIONS,
     Amount,
@@ -37,9 +43,11 @@ MaxCredits = Annotated[Exact | None, Field(description="refuse, free, if it cost
 
 
 class KeysBody(Body):
-    """Counts by an open text column: of all rows, of a `question`'s, or of `where` in SQL."""
+    """Counts by an open column, or by a pair of them, with `figures` such as a mean: of all rows,
+    of a `question`'s, or of `where` in SQL."""
 
-    column: Name
+    column: Name | Annotated[list[Name], Field(min_length=1, max_length=MOST_COLUMNS)]
+    figures: list[QuestionBody] = Field(default_factory=list, max_length=MOST_SUMS)
     where: Statement | None = None
     question: QuestionBody | None = None
     credits: Amount | None = None
@@ -117,13 +125,36 @@ class KeysQuoteReply(Paid):
     affordable: bool
     repeat: bool = False
     note: str = ""
+    figures: list[float | None] = Field(
+        default_factory=list,
+        description="standard errors; null where it hangs on the rows of a key",
+    )
+
+
+class KeyFigureJson(Reply):
+    """One figure of every key, in their order, with its interval at 95 %."""
+
+    name: str
+    kind: str
+    values: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
 
 
 class KeysReply(Paid):
-    """Keys by falling noisy count; what is held back is `total` less the counts, with its noise."""
+    """Keys by falling noisy count; what is held back is `total` less the counts, with its noise.
+
+    Of a pair of columns a key is a list of two. `values` are the noisy integers as they are stored.
+    """
 
     column: str
-    keys: list[str]
+    columns: list[str] = Field(default_factory=list)
+    keys: list[Any]
+    figures: list[KeyFigureJson] = Field(default_factory=list)
+    counted: Annotated[str, Field(description="rows or persons")] = "rows"
+    values: list[str] = Field(default_factory=list)
+    total_noise: LawJson | None = None
+    sum_noise: list[LawJson] = Field(default_factory=list)
     counts: list[float]
     total: float
     held_back: float
@@ -207,6 +238,7 @@ def keys_quote_reply(found: KeysQuote) -> KeysQuoteReply:
         affordable=found.affordable,
         repeat=found.repeat,
         note=found.note,
+        figures=list(found.figures),
     )
 
 
@@ -220,6 +252,7 @@ def keys_quote_of(reply: KeysQuoteReply) -> KeysQuote:
         affordable=reply.affordable,
         repeat=reply.repeat,
         note=reply.note,
+        figures=tuple(reply.figures),
     )
 
 
@@ -228,7 +261,13 @@ def keys_reply(found: Keys) -> KeysReply:
         credits=float(found.credits),
         credits_exact=found.credits,
         column=found.column,
-        keys=list(found.keys),
+        columns=list(found.columns),
+        keys=[list(key) if found.columns else key for key in found.keys],
+        figures=[_figure_json(figure) for figure in found.figures],
+        counted=found.counted,
+        values=[str(value) for value in found.values],
+        total_noise=None if found.total_law is None else found.total_law.to_json(),
+        sum_noise=[law.to_json() for law in found.sums],
         counts=list(found.counts),
         total=found.total,
         held_back=found.held_back,
@@ -242,23 +281,33 @@ def keys_reply(found: Keys) -> KeysReply:
     )
 
 
-def keys_of(reply: KeysReply) -> Keys:
-    law = law_from_json(reply.noise)
-    if not isinstance(law, DiscreteGaussian):
-        raise InvalidQuery("keys come with gaussian noise")
-    return Keys(
-        column=reply.column,
-        keys=tuple(reply.keys),
-        counts=tuple(reply.counts),
-        total=reply.total,
-        threshold=reply.threshold,
-        credits=reply.credits_exact,
-        delta=reply.delta,
-        receipt=paper_of(reply.receipt),
-        law=law,
-        unit=reply.unit,
-        note=reply.note,
+def _figure_json(figure: KeyFigures) -> KeyFigureJson:
+    ends = figure.intervals()
+    return KeyFigureJson(
+        name=figure.name,
+        kind=figure.kind,
+        values=[_finite(value) for value in figure.values],
+        low=[_finite(low) for low, _ in ends],
+        high=[_finite(high) for _, high in ends],
     )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def keys_of(reply: KeysReply, bound: BoundKeys, size: int | None) -> Keys:
+    """The keys that the server sent, read from their integers; of at most `size` rows."""
+    law = law_from_json(reply.noise)
+    total = law if reply.total_noise is None else law_from_json(reply.total_noise)
+    if not isinstance(law, DiscreteGaussian) or not isinstance(total, DiscreteGaussian):
+        raise InvalidQuery("keys come with gaussian noise")
+    sums = tuple(law_from_json(each) for each in reply.sum_noise)
+    threshold = round(reply.threshold * reply.unit)
+    cost = KeysPrice(law, threshold, reply.delta, Loss.zero(), total, sums)
+    told, shown = unpacked_keys([int(value) for value in reply.values], bound)
+    paid = reply.credits_exact, reply.delta, paper_of(reply.receipt)
+    return replace(keys_of_integers(bound, cost, told, shown, size, paid), note=reply.note)
 
 
 def top_reply(found: Top, bound: BoundQuery) -> TopReply:

@@ -20,13 +20,14 @@ from tests.kernel.engines.postgres_tables import AWKWARD, fill, run, storable
 from tests.postgres_server import PostgresServer
 
 import sulq.kernel.engines.postgres.engine as engine_file
-from sulq.answers.statistics import distribution
+from sulq.answers.statistics import count, distribution, mean, variance
 from sulq.kernel.engines import Engine, open_engine
 from sulq.kernel.engines.sql.compile import key_statements
+from sulq.kernel.query.expressions import col
 from sulq.kernel.schema import program as b
-from sulq.kernel.schema.bind import bind
+from sulq.kernel.schema.bind import NoiseGrid, bind
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
-from sulq.kernel.schema.keys import KeyCounts
+from sulq.kernel.schema.keys import KeyCounts, bind_keys
 
 X = b.Quantised("x", -100.0, 100.0, 8.0)
 ONE = b.Fixed(1)
@@ -199,8 +200,9 @@ def test_keys_nobody_declared(postgres: PostgresServer, monkeypatch: pytest.Monk
     schema = Schema(Category("name"), Number("x", 0, 1000))
     engine = open_engine(fill(postgres, "keyed", types, rows), schema)
     held = b.Missing(b.Text("name"), negated=True)
-    program = KeyCounts("name", held, longest=2)
-    assert len(key_statements(program, engine.source.places, 400)) == 8  # type: ignore[attr-defined]
+    program = KeyCounts(("name",), held, longest=2)
+    places = engine.source.places  # type: ignore[attr-defined]
+    assert len(key_statements(program, places, 400).parts) == 8
     found = [pair for batch in engine.prepare_keys(program)() for pair in batch]
     expected: dict[str, int] = {}
     for row in rows:
@@ -208,8 +210,29 @@ def test_keys_nobody_declared(postgres: PostgresServer, monkeypatch: pytest.Monk
             key = str(row["name"])[:2]
             expected[key] = expected.get(key, 0) + 1
     assert len(found) == len(expected)
-    assert dict(found) == expected
+    assert {key: count for (key,), count, _ in found} == expected
     engine.close()
+
+
+def test_keys_with_figures_are_duckdbs(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = storable(tables.rows(5, 400))
+    is_open = Category("code", whole=True)
+    schema = Schema(*(is_open if c.name == "code" else c for c in tables.SCHEMA.columns))
+    ours = open_engine(fill(postgres, "awkward", AWKWARD, content), schema)
+    duck = open_engine(tables.table(content), schema)
+    asked = [mean("y"), variance("x"), mean("x", where=col("bit")), count("y")]
+    for columns, rows in (("name", 10**6), ("code", 100), (("name", "code"), 100)):
+        monkeypatch.setattr("sulq.kernel.engines.sql.compile.ROWS_EACH", rows)
+        bound = bind_keys(columns, None, 9, schema, "replace", NoiseGrid(), asked)
+        found = [
+            sorted(row for batch in engine.prepare_keys(bound.program)() for row in batch)
+            for engine in (ours, duck)
+        ]
+        assert found[0] == found[1] != []
+    ours.close()
+    duck.close()
 
 
 def test_a_distribution_is_duckdbs(postgres: PostgresServer) -> None:

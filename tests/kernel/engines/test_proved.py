@@ -31,7 +31,7 @@ from sulq.kernel.engines.proved import CLOSED, Impossible, all_within, silenced,
 from sulq.kernel.engines.rows import open_numbered
 from sulq.kernel.engines.spark.dialect import SparkDialect
 from sulq.kernel.engines.sql import leaves
-from sulq.kernel.engines.sql.compile import counted, statement
+from sulq.kernel.engines.sql.compile import key_statements, statement
 from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.engines.sql.leaves import ColumnSql, Leaf
 from sulq.kernel.query.sum_query import outer
@@ -58,8 +58,12 @@ def test_only_whole_numbers_within_their_range_pass() -> None:
             within(value, least, most)
     with pytest.raises(Impossible):
         all_within([0, -4], 3)
-    with pytest.raises(Impossible):
-        counted([("a", 11)], 10)
+    places = {"name": ColumnSql("name", "text")}
+    asked = key_statements(KeyCounts(("name",), Always()), places, 10)
+    assert asked.decode([("a", 10)]) == [(("a",), 10, [])]
+    for times in (11, 0, None):
+        with pytest.raises(Impossible):
+            asked.decode([("a", times)])
 
 
 def decoded(asked: Any, *found: tuple[object, ...]) -> list[int]:
@@ -325,8 +329,8 @@ def test_keys_that_fail_on_the_way_say_nothing(
             raise ValueError("CANARY")
 
     monkeypatch.setattr(DuckDBEngine, "_batches", broken)
-    batches = engine.prepare_keys(KeyCounts("name", Always()))()
-    assert next(batches) == [("a", 1)]
+    batches = engine.prepare_keys(KeyCounts(("name",), Always()))()
+    assert next(batches) == [(("a",), 1, [])]
     with pytest.raises(EngineFailed) as failed:
         batches.close() if stops_early else next(batches)  # type: ignore[attr-defined]
     assert "CANARY" not in reachable(failed.value)

@@ -90,7 +90,9 @@ def test_random_vectors_give_the_same_integers_on_both_paths(seed: int, tmp_path
 
 def test_keys_that_nobody_declared_are_the_same_on_both_paths(tmp_path: Path) -> None:
     direct, vault = vaulted(tables.rows(5, 200), tmp_path)
-    program = KeyCounts("name", b.AllOf((b.Missing(b.Text("name"), True), b.FlagIs("bit", True))))
+    program = KeyCounts(
+        ("name",), b.AllOf((b.Missing(b.Text("name"), True), b.FlagIs("bit", True)))
+    )
     found = [
         sorted(pair for batch in engine.prepare_keys(program)() for pair in batch)
         for engine in (direct, vault)

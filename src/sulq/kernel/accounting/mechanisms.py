@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -18,7 +18,14 @@ from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.gaussian import Exact, pure_epsilon, pure_mu, tail_quantile
 from sulq.kernel.accounting.loss import Loss, coupling_factor, coupling_slack
-from sulq.kernel.noise.laws import LARGEST, DiscreteGaussian, DiscreteLaplace, Geometric
+from sulq.kernel.noise.laws import (
+    LARGEST,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Geometric,
+    Law,
+    NoNoise,
+)
 
 MOST_FIRINGS = 1_000
 
@@ -114,12 +121,26 @@ class KeysPrice:
     threshold: int  # in fine steps: a key is shown from here on
     delta: Fraction  # the extra delta of the threshold alone
     loss: Loss
+    total: DiscreteGaussian
+    """The noise of the total of all counts."""
+    sums: tuple[Law, ...] = ()
+    """The noise of each sum of a key."""
+    losses: tuple[tuple[Loss, tuple[int, ...]], ...] | None = None
+    """By accounts, where they do not all pay the same."""
 
     @property
     def noise(self) -> str:
         """Equal texts, equal noise and threshold."""
-        form = [self.law.to_json(), {"threshold": str(self.threshold)}]
+        form: list[object] = [self.law.to_json(), {"threshold": str(self.threshold)}]
+        if self.losses is not None:
+            form += [self.total.to_json(), *(law.to_json() for law in self.sums)]
         return json.dumps(form, sort_keys=True, separators=(",", ":"))
+
+    def due(self, accounts: Iterable[int]) -> dict[int, Loss]:
+        """What each account pays."""
+        if self.losses is None:
+            return dict.fromkeys(accounts, self.loss)
+        return {number: loss for loss, numbers in self.losses for number in numbers}
 
 
 def check_keys(calibration: Calibration) -> None:
@@ -140,25 +161,90 @@ def keys_price(
     delta: Fraction | None,
 ) -> KeysPrice:
     """The price of counts by key with their total, at most `rows_each` rows per person."""
+    reach = Fraction(2 * rows_each**2)  # L2^2 of the counts and their total, for both neighbours
+    paid = reach if credits is None else credits
+    law, extra, each = _keys_law(calibration, reach, paid, rows_each, fine_unit, delta)
+    moved = _sides(calibration) * rows_each + 1  # coordinates that one person can move
+    apart = moved * coupling_slack(law.sigma_squared)
+    slack = apart * _factor(calibration.promise.epsilon)  # TB.8
+    threshold = rows_each * fine_unit + beyond(law.sigma_squared, each)
+    due = Loss.of(paid, extra + slack) + calibration.timing  # S4.5
+    return KeysPrice(law, threshold, extra, due, law)
+
+
+def figures_price(
+    calibration: Calibration,
+    rows_each: int,
+    fine_unit: int,
+    sums: Sequence[int],
+    reach: Sequence[tuple[Fraction, tuple[int, ...]]],
+    credits: Fraction | None,
+    delta: Fraction | None,
+) -> KeysPrice:
+    """The price of keys with figures: `sums` are the fine units of the sums, `reach` is
+    `keys_reach`. A unit counts once for a key, so the threshold leaves room for one. P.4
+    """
+    most = max((squared for squared, _ in reach), default=Fraction(0))
+    whole = most or Fraction(1)  # no row is ever in S: nothing is due
+    paid = whole if credits is None else credits
+    law, extra, each = _keys_law(calibration, whole, paid, rows_each, fine_unit, delta)
+    wide = rows_each * calibration.unit_variance * whole / paid  # P.4: m times that of the counts
+    laws: list[Law] = []
+    for unit in sums:
+        if unit and wide * unit**2 > LARGEST:
+            raise InvalidQuery(
+                f"the noise of a sum for {float(paid):.3g} credits cannot be drawn; ask with more"
+                " credits, or for figures of a narrower range"
+            )
+        laws.append(DiscreteGaussian(wide * unit**2) if unit else NoNoise())
+    total = DiscreteGaussian(wide * fine_unit**2)
+    apart = sum(
+        (coupling_slack(one.sigma_squared) for one in laws if isinstance(one, DiscreteGaussian)),
+        coupling_slack(law.sigma_squared),
+    )
+    keys = _sides(calibration) * rows_each  # that one person can have
+    slack = keys * apart + coupling_slack(total.sigma_squared)
+    pure = extra + slack * _factor(calibration.promise.epsilon)  # TB.8
+    losses = tuple(
+        (Loss.of(paid * squared / whole, pure) + calibration.timing, numbers)  # S4.5
+        for squared, numbers in reach
+        if squared
+    )
+    threshold = fine_unit + beyond(law.sigma_squared, each)
+    due = max((loss for loss, _ in losses), key=lambda one: one.credits, default=Loss.zero())
+    return KeysPrice(law, threshold, extra, due, total, tuple(laws), losses)
+
+
+def _sides(calibration: Calibration) -> int:
+    """In how many of two neighbouring tables a person is who is in one of them."""
+    return 2 if calibration.promise.neighbours == "replace" else 1
+
+
+def _keys_law(
+    calibration: Calibration,
+    reach: Fraction,
+    paid: Fraction,
+    rows_each: int,
+    fine_unit: int,
+    delta: Fraction | None,
+) -> tuple[DiscreteGaussian, Fraction, Fraction]:
+    """The noise of a count, the extra delta, and the chance that one key of one's own is shown."""
     check_keys(calibration)
-    replace = calibration.promise.neighbours == "replace"
-    reach = 2 * rows_each**2  # L2^2 of the counts and their total, for both kinds of neighbours
-    paid = Fraction(reach) if credits is None else credits
     variance = calibration.unit_variance * reach / paid * fine_unit**2
     if not 1 <= variance <= LARGEST:  # TB.8 is proved from a variance of 1 on
         raise InvalidQuery(
-            f"noise for {float(paid):.3g} credits cannot be drawn; ask with credits near {reach},"
-            " which is what a quote without `credits` says"
+            f"noise for {float(paid):.3g} credits cannot be drawn; ask with credits near"
+            f" {_short(reach)}, which is what a quote without `credits` says"
         )
     extra = calibration.slack_cap * USUAL_SHARE if delta is None else delta
-    each = extra / (rows_each * (2 if replace else 1))  # M.1: twice under replace, m times
+    each = extra / (rows_each * _sides(calibration))  # M.1: twice under replace, m times
     if each >= Fraction(1, 2):
         raise InvalidQuery(f"delta must be far below 1, got {delta}")
-    moved = (2 if replace else 1) * rows_each + 1  # coordinates that one person can move
-    slack = moved * _factor(calibration.promise.epsilon) * coupling_slack(variance)  # TB.8
-    threshold = rows_each * fine_unit + beyond(variance, each)
-    due = Loss.of(paid, extra + slack) + calibration.timing  # S4.5
-    return KeysPrice(DiscreteGaussian(variance), threshold, extra, due)
+    return DiscreteGaussian(variance), extra, each
+
+
+def _short(number: Fraction) -> str:
+    return str(number) if number.denominator == 1 else f"{float(number):.4g}"
 
 
 def beyond(variance: Fraction, delta: Fraction) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sulq.errors import Refused
 from sulq.kernel.engines.duckdb.remote import is_remote
+from sulq.kernel.engines.sql.compile import KeyRow
 from sulq.kernel.engines.sql.study import check_sources
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.keys import KeyCounts
@@ -32,9 +33,9 @@ class Engine(Protocol):
     def exact_sums(self, program: Program) -> list[int]:
         """Both steps at once."""
 
-    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
+    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[KeyRow]]]:
         """What will read the keys that nobody declared: those that occur, each once, with its
-        count."""
+        count and its sums."""
 
     def fingerprint(self) -> str:
         """A hash of the content. It is kept in the owner's state directory and nowhere else."""

@@ -165,6 +165,8 @@ def question_text(stored: str) -> str:
             case {"keys": str(column), "rows": rows}:
                 held, known = sql_text(from_json(rows)), f"{_name(column)} IS NOT NULL"
                 return f"KEYS: {_name(column)}" + ("" if held == known else f" WHERE {held}")
+            case {"keys": list(columns), "rows": rows, "sums": list(terms)}:
+                return _figures_text(columns, rows, terms, "of" in form)
         query = SumQuery.from_json(form)
         if not query.terms:
             return stored
@@ -224,6 +226,14 @@ def _alike(short: Mapping[str, str]) -> list[list[str]]:
     for asked, said in short.items():
         found.setdefault(said, []).append(asked)
     return [alike for alike in found.values() if len(alike) > 1]
+
+
+def _figures_text(columns: list[str], rows: Any, terms: list[Any], persons: bool) -> str:
+    """Keys with figures."""
+    figures = ["COUNT(persons)" if persons else "COUNT(*)"]
+    figures += [_term(from_json(term)) for term in terms]
+    named = ", ".join(map(_name, columns))
+    return f"KEYS: {named} WITH {', '.join(figures)} WHERE {sql_text(from_json(rows))}"
 
 
 def _term(term: Expression) -> str:

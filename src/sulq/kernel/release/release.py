@@ -12,18 +12,20 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol
 
 from sulq.errors import EngineFailed, Refused
 from sulq.kernel.accounting.mechanisms import KeysPrice
 from sulq.kernel.accounting.pricing import Price
 from sulq.kernel.engines.engine import Engine
+from sulq.kernel.engines.sql.compile import KeyRow
 from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.noise.laws import DiscreteLaplace, Geometric, Law
 from sulq.kernel.noise.sampler import add_fresh_noise, add_noise, draw_noise
 from sulq.kernel.query.sum_query import MOST_TERMS
 from sulq.kernel.schema.bind import MOST_CELLS, BoundQuery
-from sulq.kernel.schema.keys import BoundKeys
+from sulq.kernel.schema.keys import BoundKeys, Key, ShownKey, packed_keys
 from sulq.kernel.schema.program import RowSums
 
 
@@ -281,10 +283,11 @@ class AboveThreshold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UndeclaredKeys:
-    """Noisy counts of the keys that occur, of those that reach a threshold. M.1
+    """Noisy counts of the keys that occur, of those that reach a threshold. M.1, P.4
 
     The one exception to the order of draws: there is a draw for every key that occurs, and how many
-    there are is known when they have been read. So it draws for a batch of counts at a time.
+    there are is known when they have been read. So it draws for a batch of counts at a time. Only
+    keys that are shown get noise for their sums: how many these are, everybody sees.
     """
 
     bound: BoundKeys
@@ -296,39 +299,38 @@ class UndeclaredKeys:
         """None before rows are read."""
         return ()
 
-    def prepare(self, engine: Engine) -> Callable[[], tuple[int, list[tuple[str, int]]]]:
+    def prepare(self, engine: Engine) -> Callable[[], tuple[int, list[ShownKey]]]:
         read = engine.prepare_keys(self.bound.program)
         return lambda: self._shown(read())
 
-    def _shown(self, batches: Iterator[list[tuple[str, int]]]) -> tuple[int, list[tuple[str, int]]]:
-        """Return the noisy total and the keys shown; a batch of exact counts is held at a time."""
+    def _shown(self, batches: Iterator[list[KeyRow]]) -> tuple[int, list[ShownKey]]:
+        """Return the noisy total and the keys shown; a batch of exact counts is held at a time,
+        and the exact sums of what may be shown."""
         total = 0
 
-        def reaching() -> Iterator[tuple[int, str]]:
+        def reaching() -> Iterator[tuple[int, Key, Sequence[int]]]:
             nonlocal total
             for batch in batches:
-                counts = [count * self.bound.fine_unit for _, count in batch]
+                counts = [count * self.bound.fine_unit for _, count, _ in batch]
                 total += sum(counts)
                 noisy = add_fresh_noise(counts, [self.cost.law] * len(counts))
-                for (text, _), value in zip(batch, noisy, strict=True):
+                for (key, _, sums), value in zip(batch, noisy, strict=True):
                     if value >= self.cost.threshold:
-                        yield -value, text
+                        yield -value, key, sums
 
         # by count, then by key: the engine's order
         first = heapq.nsmallest(self.bound.most, reaching())
-        (noisy,) = add_fresh_noise([total], [self.cost.law])
-        return noisy, [(text, -value) for value, text in first]
+        lifts = [term.lift for term in self.bound.terms] * len(first)
+        exact = chain.from_iterable(sums for _, _, sums in first)
+        lifted = [value * lift for value, lift in zip(exact, lifts, strict=True)]
+        laws = [self.cost.total, *self.cost.sums * len(first)]
+        noisy, *told = add_fresh_noise([total, *lifted], laws)
+        each = iter(told)
+        return noisy, [
+            ShownKey(key, -value, list(islice(each, len(sums)))) for value, key, sums in first
+        ]
 
-    def finish(self, sums: tuple[int, list[tuple[str, int]]], noise: Sequence[int]) -> list[int]:
-        """Return integers, as the ledger stores them: a key is the number its UTF-8 bytes spell."""
+    def finish(self, sums: tuple[int, list[ShownKey]], noise: Sequence[int]) -> list[int]:
+        """Return integers, as the ledger stores them."""
         total, shown = sums
-        pairs = [(int.from_bytes(b"\x01" + text.encode()), noisy) for text, noisy in shown]
-        return [total, *(number for pair in pairs for number in pair)]
-
-
-def unpacked_keys(values: tuple[int, ...]) -> tuple[int, list[tuple[str, int]]]:
-    """Read back what `UndeclaredKeys` stored: the noisy total, and keys with their noisy counts."""
-    texts = [
-        number.to_bytes((number.bit_length() + 7) // 8)[1:].decode() for number in values[1::2]
-    ]
-    return values[0], list(zip(texts, values[2::2], strict=True))
+        return packed_keys(total, shown)

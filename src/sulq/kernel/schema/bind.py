@@ -408,7 +408,7 @@ def _group(group: Group, binder: RowBinder, schema: Schema) -> BoundGroup:
             _no_edges(group, name)
             if column.values is None:
                 raise InvalidQuery(
-                    f"{name} is open text: it can be compared but not grouped by;"
+                    f"{name} is {column.opened}: it can be compared but not grouped by;"
                     " declare its values",
                     reason=Reason.OPEN_TEXT,
                     about={"column": name},

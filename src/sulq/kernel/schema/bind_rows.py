@@ -40,7 +40,7 @@ def like(pattern: str, text: str) -> bool:
 
 def category_member(column: Category, negated: bool, values: Sequence[object]) -> Condition:
     """The column is (not) one of the values; what was not declared is nobody's value."""
-    wanted = int if column.values and isinstance(column.values[0], int) else str
+    wanted = int if column.integers else str
     kept: list[object] = []
     for value in values:
         if type(value) is not wanted:
@@ -463,6 +463,11 @@ class RowBinder:
         if len(text) > LONGEST_PATTERN:
             raise InvalidQuery(
                 f"a pattern has at most {LONGEST_PATTERN} characters", reason=Reason.TOO_LARGE
+            )
+        if column.whole:
+            raise InvalidQuery(
+                f"{column.name} holds whole numbers: compare it with = or IN",
+                reason=Reason.WRONG_TYPE,
             )
         if column.values is None:
             return program.Matches(column.name, text, negated)

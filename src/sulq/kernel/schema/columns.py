@@ -65,6 +65,24 @@ def _kind_of(value: object) -> str:
     return "date" if isinstance(value, datetime.date) else "number"
 
 
+def _check_open(column: Category) -> None:
+    if not isinstance(column.whole, bool):
+        raise InvalidQuery(f"{column.name}: whole must be true or false, got {column.whole!r:.40}")
+    if column.complete:
+        raise InvalidQuery(
+            f"{column.name}: complete is for declared values; of an open column what is missing is"
+            " never shown"
+        )
+    if column.public:
+        raise InvalidQuery(f"{column.name}: {column.opened} cannot be public; declare its values")
+
+
+def _check_complete(column: Column) -> None:
+    if not isinstance(column.complete, bool):
+        said = f"{column.name}: complete must be true or false, got {column.complete!r:.40}"
+        raise InvalidQuery(said)
+
+
 def _check_name(name: object) -> None:
     if isinstance(name, str) and is_person_value(name):
         return  # its name is its definition
@@ -100,6 +118,8 @@ class Number:
     high: Scalar
     step: int | float | Fraction | None = None
     public: bool = False
+    complete: bool = False
+    """Nobody's value is missing: SQL shows no group of NULL. Nothing else follows from it."""
     range: tuple[Fraction, Fraction] = field(init=False, compare=False, repr=False)
     lattice: Fraction | None = field(init=False, compare=False, repr=False)
     """The natural step in user units; dates are whole days."""
@@ -112,6 +132,7 @@ class Number:
         _check_name(self.name)
         _check_words(self.about, f"{self.name}: about")
         _check_words(self.measured_in, f"{self.name}: measured_in", 40)
+        _check_complete(self)
         low = as_number(self.low, f"{self.name}: low")
         high = as_number(self.high, f"{self.name}: high")
         if _kind_of(self.low) != _kind_of(self.high):
@@ -138,25 +159,30 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A text or integer column with declared values; without values it is open text.
+    """A text or integer column with declared values; without values it is open.
 
+    Open text, or with `whole` open whole numbers, of 64 bits: what does not fit is missing.
     `about` says what the column is, and `labels` what its values mean: {"I21": "infarction"}.
     """
 
     name: str
     values: Sequence[str] | Sequence[int] | None = None
     public: bool = False
+    whole: bool = False
+    complete: bool = False
     about: str = _words()
     labels: Mapping[Any, str] = field(default_factory=dict, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_name(self.name)
         _check_words(self.about, f"{self.name}: about")
+        _check_complete(self)
         self._check_labels()
         if self.values is None:
-            if self.public:
-                raise InvalidQuery(f"{self.name}: open text cannot be public; declare its values")
+            _check_open(self)
             return
+        if self.whole:
+            raise InvalidQuery(f"{self.name}: whole is for open columns, without values")
         if isinstance(self.values, str) or not isinstance(self.values, Sequence):
             raise InvalidQuery(
                 f"{self.name}: values must be a list, got {type(self.values).__name__}"
@@ -195,6 +221,16 @@ class Category:
         label = self.labels.get(value, "") if self.labels else ""
         return f"{value}: {label}" if label else str(value)
 
+    @property
+    def integers(self) -> bool:
+        """Whether it holds whole numbers, declared or open; else text."""
+        return self.whole or (self.values is not None and isinstance(self.values[0], int))
+
+    @property
+    def opened(self) -> str:
+        """How an open column is called."""
+        return "an open whole-number column" if self.whole else "open text"
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -202,11 +238,13 @@ class Flag:
 
     name: str
     public: bool = False
+    complete: bool = False
     about: str = _words()
 
     def __post_init__(self) -> None:
         _check_name(self.name)
         _check_words(self.about, f"{self.name}: about")
+        _check_complete(self)
 
 
 Column = Number | Category | Flag
@@ -506,21 +544,25 @@ def column_json(column: Column) -> dict[str, Any]:
             }
         case Category():
             facts = {"category": None if column.values is None else list(column.values)}
+            facts |= {"whole": True} if column.whole else {}
         case Flag():
             facts = {"flag": True}
+    facts |= {"complete": True} if column.complete else {}
     return {"name": column.name, "public": column.public, **facts}
 
 
 def column_from_json(facts: Mapping[str, Any]) -> Column:
     """Read `column_json` back."""
     name, public = facts["name"], bool(facts["public"])
+    complete = bool(facts.get("complete", False))
     if "number" in facts:
         low, high = (_scalar_from_json(bound) for bound in facts["number"])
         step = None if facts["step"] is None else Fraction(facts["step"])
-        return Number(name, low, high, step, public)
+        return Number(name, low, high, step, public, complete)
     if "category" in facts:
-        return Category(name, facts["category"], public)
-    return Flag(name, public)
+        whole = bool(facts.get("whole", False))
+        return Category(name, facts["category"], public, whole, complete)
+    return Flag(name, public, complete)
 
 
 # Public strata: the cells of the public Category and Flag columns, each an account (G.2).

@@ -178,6 +178,51 @@ def _in_units(steps: Sequence[int], units: Sequence[int]) -> list[Fraction]:
     ]
 
 
+# Keys with figures: for every key how many units have it, its sums, and over all keys the units.
+#
+# A person of m rows has at most m keys, and counts once for each. With Q the sum of M_j^2 and W the
+# sum of M_j max(M_j, w_j) over the sums, in their units, b keys before and a after (0 for nobody):
+#
+#     b + a + (b - a)^2 / m + q (rows(b) + rows(a)) / m,   rows(n) = (m - n + 1)^2 + n - 1
+#
+# bounds the squared change, with q = Q where no key is the same, and with q = W and 2 less where
+# one is. It is convex in b and in a, so the ends decide. The divisor m is that of the noise: sums
+# and total have m times the variance of the counts. Proof: docs/proofs/keys.md, section 7. P.4
+
+
+def keys_reach(
+    program: RowSums, units: Sequence[int], schema: Schema, neighbours: str
+) -> list[tuple[Fraction, tuple[int, ...]]]:
+    """L2^2 of the counts by key, the sums of `program` by key and the total of the counts, for each
+    group of accounts; a sum in its `units`."""
+    listed = list(mentioned(program.rows, *program.terms))
+    found = []
+    for given, numbers in profiles(schema, listed):
+        reach = _reach(program, schema, given)
+        if reach is None:
+            found.append((Fraction(0), numbers))
+            continue
+        widths, largest = _in_units(reach.widths, units), _in_units(reach.largest, units)
+        plain = sum((m * m for m in largest), Fraction(0))
+        crossed = sum((m * max(m, w) for m, w in zip(largest, widths, strict=True)), Fraction(0))
+        found.append((keys_squared(schema.max_rows, plain, crossed, neighbours), numbers))
+    return found
+
+
+def keys_squared(rows: int, plain: Fraction, crossed: Fraction, neighbours: str) -> Fraction:
+    """The bound above: Q is `plain`, W is `crossed`, a person has so many `rows`. P.4"""
+
+    def change(before: int, after: int, q: Fraction) -> Fraction:
+        held = sum((rows - n + 1) ** 2 + n - 1 for n in (before, after) if n)
+        return before + after + Fraction((before - after) ** 2, rows) + q * held / rows
+
+    if neighbours == "add-remove":
+        return max(change(n, 0, plain) for n in (1, rows))
+    ends = [(1, 1), (1, rows), (rows, rows)]
+    apart = max(change(*end, plain) for end in ends)
+    return max(apart, max(change(*end, crossed) for end in ends) - 2)
+
+
 # Sums per person, clipped, then added up: one person moves them by the clip alone. M.5
 #
 # A person of up to m rows has the sum s of the term over their rows in S (NULL adds 0), one for

@@ -127,7 +127,7 @@ class UnitColumns:
             return 1
         if column.values is None:
             raise InvalidQuery(
-                f"{name} is open text, which has no coordinates; declare its values",
+                f"{name} is {column.opened}, which has no coordinates; declare its values",
                 reason=Reason.OPEN_TEXT,
                 about={"column": name},
             )

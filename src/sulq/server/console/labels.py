@@ -260,7 +260,7 @@ def values_text(column: Declared) -> str:
         return "yes, no"
     if isinstance(column, Category):
         if column.values is None:
-            return "any text"
+            return "any whole number" if column.whole else "any text"
         shown = ", ".join(column.said(value) for value in column.values[:MOST_VALUES])
         more = len(column.values) - MOST_VALUES
         return f"{shown} and {more} more" if more > 0 else shown
@@ -279,7 +279,9 @@ def kind_text(column: Declared) -> str:
     if isinstance(column, Flag):
         return "yes or no"
     if isinstance(column, Category):
-        return "category" if column.values is not None else "open text"
+        if column.values is not None:
+            return "category"
+        return "open whole number" if column.whole else "open text"
     if column.kind != "number":
         return "date" if column.kind == "date" else "date and time"
     return "whole number" if column.step == 1 else "number"

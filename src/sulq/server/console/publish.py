@@ -392,6 +392,7 @@ KINDS = (
     ("category", "Category"),
     ("flag", "Yes / no"),
     ("text", "Open text"),
+    ("whole", "Open whole numbers"),
     ("hidden", "Hidden"),
 )
 PROTECTION = {"1/2": "Stricter", "1": "Standard", "2": "Looser", "4": "Weak"}
@@ -574,6 +575,7 @@ def _row(at: int, column: DraftColumn) -> ColumnRow:
     fixed = {
         "flag": "yes, no, or missing",
         "text": "any text; asked about by its value",
+        "whole": "any whole number; asked about by its value",
         "hidden": "not asked about, ever",
     }.get(column.kind, "")
     return ColumnRow(

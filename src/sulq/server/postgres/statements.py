@@ -348,7 +348,7 @@ def inferred(node: exp.Expr, schema: Schema | None) -> tuple[int, Column | None]
 def sample(oid: int, column: Column | None) -> Any:
     """Return a value that a parameter could have, to find out the columns of a result."""
     if isinstance(column, Category):
-        return column.values[0] if column.values else "x"
+        return column.values[0] if column.values else 0 if column.whole else "x"
     if column is not None and not isinstance(column, Flag):
         low: Any = column.low
         return low.isoformat() if hasattr(low, "isoformat") else low

@@ -36,8 +36,7 @@ def type_of(column: Column) -> int:
     match column:
         case Flag():
             return BOOL
-        case Category(values=values):
-            whole = bool(values) and all(isinstance(value, int) for value in values or ())
+        case Category(integers=whole):
             return INT8 if whole else TEXT
         case Number(kind="date"):
             return DATE

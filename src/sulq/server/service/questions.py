@@ -6,19 +6,19 @@ how to answer it; `sulq.server.executor.run_charged` decides when, and that it h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from sulq.answers.statistics import count
 from sulq.database.alerts import Alert
 from sulq.errors import InvalidQuery, SulqError
-from sulq.kernel.query.sum_query import Statistic
+from sulq.kernel.query.expressions import Expression, col, lit
+from sulq.kernel.query.sum_query import Statistic, SumQuery, rows_where
 from sulq.server.errors import HttpProblem
 from sulq.server.idempotency import PreparedRequest
 from sulq.server.limits import check_together
-from sulq.server.pacing import Delayed, Paced
+from sulq.server.pacing import Delayed, Paced, Wide
 from sulq.server.purposes import Purpose, Purposes
 from sulq.server.service.catalog import check_facts, with_version
 from sulq.server.service.reservations import LEAST, check_reserved
@@ -194,9 +194,23 @@ def bounds_of(session: TableSession, quote: SqlQuote) -> list[Paced]:
     plan = quote.plan
     bounds: list[Paced] = [each for inner in quote.first for each in bounds_of(session, inner)]
     bounds += [session.bind(each) for each in plan.questions]
-    if plan.undeclared is None:
+    if not plan.undeclared:
         return bounds
-    return [*bounds, session.bind_wide(count(plan.undeclared, where=where_of(plan)))]
+    return [*bounds, _wide(session, plan.undeclared, plan.figures, where_of(plan))]
+
+
+def _wide(
+    session: TableSession,
+    columns: Sequence[str],
+    figures: Sequence[Statistic],
+    where: Expression | None,
+) -> Wide:
+    """Bind a question for keys for the clock: the count of its rows and all its sums, and as many
+    numbers as there may be keys, each with its sums."""
+    there = [col(name).is_not_null() for name in columns]
+    terms = [term for figure in figures for term in figure.query.terms]
+    sums = SumQuery((lit(1), *terms), rows_where(where, *there))
+    return session.bind_wide(sums, 1 + len(terms))
 
 
 # --- a share of a joint sum -----------------------------------------------------------------------
@@ -321,24 +335,32 @@ def prepare_declaration(session: TableSession, body: DeclareBody, key: str) -> P
 def quote_keys(session: TableSession, body: KeysBody) -> KeysQuoteReply:
     """Return price and threshold."""
     oracle = session.oracle(body.reservation, body.facts_id)
-    terms = _keys_terms(body)
-    session.bind_wide(count(body.column, where=terms["where"]))  # refused here too
-    found = oracle.quote_keys(body.column, **terms)
+    terms, figures = _keys_terms(body), _key_figures(body)
+    found = oracle.quote_keys(body.column, *figures, **terms)
+    _wide(session, _columns(body), figures, terms["where"])  # refused here too
     return with_version(keys_quote_reply(found), session.database)
 
 
 def prepare_keys(session: TableSession, body: KeysBody, key: str) -> PreparedRequest:
     oracle = session.oracle(body.reservation, body.facts_id)
-    terms = _keys_terms(body)
-    wide = session.bind_wide(count(body.column, where=terms["where"]))
-    quote = oracle.quote_keys(body.column, **terms)
+    terms, figures = _keys_terms(body), _key_figures(body)
+    quote = oracle.quote_keys(body.column, *figures, **terms)
+    wide = _wide(session, _columns(body), figures, terms["where"])
 
     def work() -> KeysReply:
         if body.max_credits is not None:
             check_price(quote.credits, body.max_credits)
-        return keys_reply(oracle.keys(body.column, key=key, **terms))
+        return keys_reply(oracle.keys(body.column, *figures, key=key, **terms))
 
     return PreparedRequest([wide], work)
+
+
+def _columns(body: KeysBody) -> list[str]:
+    return body.column if isinstance(body.column, list) else [body.column]
+
+
+def _key_figures(body: KeysBody) -> list[Statistic]:
+    return [read_question(figure) for figure in body.figures]
 
 
 def _keys_terms(body: KeysBody) -> dict[str, Any]:

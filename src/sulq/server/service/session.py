@@ -215,10 +215,10 @@ class TableSession:
         check_width(bound, self.service.settings)
         return bound
 
-    def bind_wide(self, question: object) -> Wide:
-        """Bind a question that handles as many numbers as there may be rows; refuse it where its
-        reply would be held too long."""
-        wide = Wide(self.database.bind(question), public_rows(self.database))
+    def bind_wide(self, question: object, each: int = 1) -> Wide:
+        """Bind a question that handles so many numbers for each row that there may be; refuse it
+        where its reply would be held too long."""
+        wide = Wide(self.database.bind(question), each * public_rows(self.database))
         check_lasting(self.clock, wide, self.service.settings)
         return wide
 

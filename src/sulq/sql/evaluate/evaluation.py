@@ -309,6 +309,8 @@ class Evaluation:
 
     def _groups(self) -> list[Cell]:
         select = self.plan.select
+        if select.source is None and any(grouping.undeclared for grouping in select.groups):
+            return [(at,) for at in select.groups[0].shown]  # several columns are one key
         if select.source is None:
             return list(itertools.product(*(grouping.shown for grouping in select.groups)))
         self.released = self._rows_of(select.source)
@@ -408,8 +410,9 @@ class Evaluation:
             case ConstantOutput(value=value):
                 return float(value) if isinstance(value, Fraction) else value
             case GroupKey(place=place, labels=made):
-                known = self.plan.select.groups[place].labels if made is None else made
-                return known[cell[place]]
+                grouping = self.plan.select.groups[place]
+                known = grouping.labels if made is None else made
+                return known[cell[0 if grouping.undeclared else place]]
             case Aggregate():
                 return self._aggregate(output, cell)
             case OverGroups(of=inner):

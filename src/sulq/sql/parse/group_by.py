@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -16,6 +17,7 @@ from sulq.kernel.query.expressions import Column, Expression, Operation, col, op
 from sulq.kernel.query.sum_query import group
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import EPOCH, Category, Number, Schema
+from sulq.kernel.schema.columns import Column as DeclaredColumn
 from sulq.kernel.schema.fixed_point import Steps
 from sulq.kernel.schema.program import Condition, Quantised
 from sulq.kernel.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, truth_of
@@ -112,6 +114,27 @@ def columns_of(expression: Expression) -> set[str]:
         case Operation(operands=operands):
             return set().union(*map(columns_of, operands))
     return set()
+
+
+def complete_rows(groupings: Iterable[Grouping], schema: Schema) -> list[Expression]:
+    """What a row must hold so that no group is of NULL, for columns declared complete: as if WHERE
+    said so. Nothing else follows from that declaration, which nobody has checked."""
+    names = {
+        name
+        for grouping in groupings
+        if None in grouping.labels
+        for name in columns_of(grouping.group.of)
+        if schema[name].complete
+    }
+    return [_is_there(schema[name]) for name in sorted(names)]
+
+
+def _is_there(column: DeclaredColumn) -> Expression:
+    """The column has one of its values."""
+    held = col(column.name)
+    if isinstance(column, Category):
+        return held.isin(list(column.values or ()))
+    return held.is_not_null()
 
 
 def read_grouping(node: Node, rows: BucketRows) -> Grouping:

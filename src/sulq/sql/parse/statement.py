@@ -29,7 +29,7 @@ from sulq.sql.parse.grammar import (
     too_deep,
     wrong,
 )
-from sulq.sql.parse.group_by import BucketRows, read_grouping
+from sulq.sql.parse.group_by import BucketRows, complete_rows, read_grouping
 from sulq.sql.parse.locate import blamed_rows, closed
 from sulq.sql.parse.normalise import normalised
 from sulq.sql.parse.outputs import KINDS, Calculations, Reader
@@ -247,18 +247,17 @@ class _Statement:
         reader = Reader(
             scope=scope, rows=known, keys={}, inner=lambda inner: self.read(inner, ctes)
         )
-        found: dict[object, Grouping] = {}
-
-        def keys_of(nodes: list[Node]) -> list[object]:
-            shapes = []
-            for node in nodes:
-                meant = resolved(_group_node(node, raw, reader), scope)
-                shapes.append(shape(meant))
-                if shapes[-1] not in found:
-                    found[shapes[-1]] = _grouping(meant, known)
-            return list(dict.fromkeys(shapes))
-
-        levels = [keys_of(nodes) for nodes in _grouping_sets(tree, raw)]
+        nodes = [
+            [resolved(_group_node(node, raw, reader), scope) for node in level]
+            for level in _grouping_sets(tree, raw)
+        ]
+        levels = [list(dict.fromkeys(map(shape, level))) for level in nodes]
+        found = _groupings(nodes, known)
+        there = complete_rows(found.values(), schema)
+        if there:
+            rows = _all_of([*([] if rows is canonical.TRUE else [rows]), *there])
+            reader = replace(reader, rows=BucketRows.where(rows, schema))
+            found = _groupings(nodes, reader.rows)
         if len(levels) == 1 and not _is_leveled(tree):
             (keys,) = levels
             level = replace(
@@ -475,6 +474,15 @@ def _keys_in(node: Node) -> list[Node]:
     if isinstance(node, exp.Tuple):
         return list(node.expressions)
     return [node]
+
+
+def _groupings(levels: list[list[Node]], known: BucketRows) -> dict[object, Grouping]:
+    """Each GROUP BY expression once, by its shape."""
+    found: dict[object, Grouping] = {}
+    for node in (node for level in levels for node in level):
+        if shape(node) not in found:
+            found[shape(node)] = _grouping(node, known)
+    return found
 
 
 def _grouping(node: Node, known: BucketRows) -> Grouping:

@@ -30,7 +30,8 @@ from sulq.kernel.query.sum_query import (
 )
 from sulq.kernel.schema.bind import MOST_CELLS
 from sulq.kernel.schema.bind_rows import RowBinder
-from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.columns import Category, Schema
+from sulq.kernel.schema.keys import MOST_COLUMNS
 from sulq.kernel.schema.study import EventSchema
 from sulq.sql.parse.grammar import located
 from sulq.sql.parse.group_by import columns_of
@@ -180,6 +181,9 @@ class StatementPlan:
     leaves: Mapping[int, SelectReading] = field(default_factory=dict)
     cells: Mapping[int, int] = field(default_factory=dict)
     """Of an aggregate that is added up from finer groups, by its id: from how many."""
+    figures: tuple[Statistic, ...] = ()
+    """Of a statement by open columns: the sums of a key, a term each after the count; P.4. Where
+    persons are counted, that they are comes last."""
 
     @property
     def leaf(self) -> SelectReading:
@@ -196,10 +200,10 @@ class StatementPlan:
         return any(each.groups for each in selects_of(self.select))
 
     @property
-    def undeclared(self) -> str | None:
-        """The open text column that is grouped by, if one is."""
+    def undeclared(self) -> tuple[str, ...]:
+        """The open columns that are grouped by, if any are: together they are one key."""
         grouped = [grouping.group.of for grouping in self.bottom.groups if grouping.undeclared]
-        return grouped[0].name if grouped and isinstance(grouped[0], Column) else None
+        return tuple(of.name for of in grouped if isinstance(of, Column))
 
     def quantile(self, output: Output) -> Quantile | None:
         """How a quantile or an end that stands by itself is read; None of anything else."""
@@ -221,7 +225,7 @@ def plan_of(select: Select, schema: Schema, size: int | None, price: Price) -> S
     leaves = list(selects_of(select))
     for leaf in leaves:
         if any(grouping.undeclared for grouping in leaf.groups):
-            return _keys_plan(select, leaf, leaves)
+            return _keys_plan(select, leaf, leaves, schema)
     asked = _Asked(several=len(leaves) > 1)
     planned = {id(leaf): _planned(leaf, schema, size) for leaf in leaves}
     notes = dict.fromkeys(note for one in planned.values() for note in one.notes)
@@ -247,7 +251,7 @@ def _about(plan: StatementPlan, schema: Schema) -> StatementPlan:
     return replace(plan, questions=about)
 
 
-def _keys_plan(select: Select, leaf: Select, leaves: list[Select]) -> StatementPlan:
+def _keys_plan(select: Select, leaf: Select, leaves: list[Select], schema: Schema) -> StatementPlan:
     if len(leaves) > 1:
         raise located(
             InvalidQuery(
@@ -258,7 +262,7 @@ def _keys_plan(select: Select, leaf: Select, leaves: list[Select]) -> StatementP
             leaf.groups[0].span,
         )
     bottom = replace(leaf, target=select.target, options=select.options, spans=select.spans)
-    return replace(keys_plan(bottom, asked_of(leaf)), select=select)
+    return replace(keys_plan(bottom, asked_of(leaf), schema), select=select)
 
 
 def _planned(select: Select, schema: Schema, size: int | None) -> _Planner:
@@ -781,30 +785,21 @@ def nullable(expression: Expression) -> bool:
     return True
 
 
-REMEDY = "COUNT(*) by this column alone is shown, of keys that many rows share"
+REMEDY = "COUNT, SUM and AVG by one or two open columns are shown, of keys that many rows share"
 
 
-def keys_plan(select: Select, wanted: list[Aggregate]) -> StatementPlan:
-    """A plan without sums: its one term is the count of a key."""
-    if len(select.groups) > 1:
+def keys_plan(select: Select, wanted: list[Aggregate], schema: Schema) -> StatementPlan:
+    """A plan without questions: its terms are the count of a key, then its sums."""
+    closed = [grouping for grouping in select.groups if not grouping.undeclared]
+    if closed or len(select.groups) > MOST_COLUMNS:
         text = next(grouping for grouping in select.groups if grouping.undeclared)
         alone = InvalidQuery(
-            f"an open text column is grouped by alone; {REMEDY}", reason=Reason.OPEN_TEXT
+            f"open columns are grouped by alone, at most {MOST_COLUMNS} of them; {REMEDY}",
+            reason=Reason.OPEN_TEXT,
         )
         raise located(alone, text.span)
-    of = select.groups[0].group.of
-    assert isinstance(of, Column)  # noqa: S101
-    for aggregate in wanted:
-        named = aggregate.of.name if isinstance(aggregate.of, Column) else None
-        counted = aggregate.of is None or named == of.name
-        if aggregate.kind != "count" or not counted or aggregate.where is not None:
-            said = f"{of.name:.60} is open text: its values are not declared; {REMEDY}; for"
-            raise located(
-                InvalidQuery(
-                    f"{said} anything else ask the owner to declare them", reason=Reason.OPEN_TEXT
-                ),
-                aggregate.span,
-            )
+    columns = [grouping.group.of for grouping in select.groups]
+    names = [of.name for of in columns if isinstance(of, Column)]
     outputs = [item.of for item in select.items] + [part.of for part in select.order]
     outputs += [] if select.having is None else [select.having]
     for output in filter(_over_groups, outputs):
@@ -831,8 +826,69 @@ def keys_plan(select: Select, wanted: list[Aggregate]) -> StatementPlan:
             ),
             select.spans.get("options"),
         )
-    recipes = {id(aggregate): TotalNode(((0, 1.0),)) for aggregate in wanted}
-    return StatementPlan(select, (), dict(recipes), ((0, 0),))
+    recipes, figures = _figures(select, wanted, names, schema)
+    places = tuple((0, term) for term in range(1 + sum(not is_persons(one) for one in figures)))
+    return StatementPlan(select, (), recipes, places, figures=figures)
+
+
+def _figures(
+    select: Select, wanted: list[Aggregate], names: list[str], schema: Schema
+) -> tuple[dict[int, Recipe], tuple[Statistic, ...]]:
+    """How each aggregate is read, and the sums that are asked for each key."""
+    rows = {id(one) for one in wanted if _counts_rows(one, names)}
+    persons = {id(one) for one in wanted if one.kind == "persons" and one.where is None}
+    of_persons = schema.unit != "row"
+    only_rows = len(rows) == len(wanted) and len(names) == 1 and not is_whole(schema, names[0])
+    counted = persons if of_persons and not only_rows else rows  # M.1 counts rows, P.4 persons
+    planner = _Planner(replace(select, groups=()), schema, None)
+    listed = [one for one in wanted if id(one) not in counted]
+    for aggregate in listed:
+        planner.note_mean(aggregate)
+    for aggregate in listed:
+        if aggregate.kind in ("quantile", "min", "max", "persons"):
+            what = "persons under a condition" if aggregate.kind == "persons" else aggregate.kind
+            raise located(
+                InvalidQuery(
+                    f"{what} by values that nobody declared is not told; {REMEDY}; for anything"
+                    " else ask the owner to declare them",
+                    reason=Reason.OPEN_TEXT,
+                ),
+                aggregate.span,
+            )
+        try:
+            planner.add(aggregate)
+        except InvalidQuery as error:
+            raise located(error, aggregate.span) from None
+    recipes = {name: _moved(recipe, 1, []) for name, recipe in planner.recipes.items()}
+    recipes |= dict.fromkeys(counted, TotalNode(((0, 1.0),)))
+    figures = [Statistic("sums", _own_sum(term)) for term in planner.terms.values()]
+    if of_persons and not only_rows:
+        figures.append(Statistic("count", SumQuery((ONE,), clip=clip_of((0, 1)))))
+    return recipes, tuple(figures)
+
+
+def is_persons(figure: Statistic) -> bool:
+    """Whether a figure says that persons are counted."""
+    return figure.query.clip is not None
+
+
+def is_whole(schema: Schema, name: str) -> bool:
+    column = schema[name]
+    return isinstance(column, Category) and column.whole
+
+
+def _counts_rows(aggregate: Aggregate, names: list[str]) -> bool:
+    """COUNT(*), or COUNT of a key's own column, which is there."""
+    named = aggregate.of.name if isinstance(aggregate.of, Column) else None
+    everything = aggregate.of is None or named in names
+    return aggregate.kind == "count" and everything and aggregate.where is None
+
+
+def _own_sum(term: _Term) -> SumQuery:
+    """A term as a question of its own."""
+    needs = term.needs if not term.implied else None
+    there = [] if needs is None else [needs.is_not_null()]
+    return SumQuery((term.value,), rows_where(term.where, *there))
 
 
 def _over_groups(output: Output) -> bool:

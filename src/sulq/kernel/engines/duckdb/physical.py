@@ -64,8 +64,8 @@ def read_typed(column: Column, x: str, held: str) -> Read:
         case Number():
             read = _seconds(x, kind)
             wanted = "timestamps or dates"
-        case Category(values=values) if values and isinstance(values[0], int):
-            read = _code(x, kind)
+        case Category(integers=True):
+            read = _code(x, kind, column.whole)
             wanted = "integers"
         case Category():
             read = (f"CAST({x} AS VARCHAR)" if kind == "ENUM" else x, "text")
@@ -122,9 +122,11 @@ def _forever(x: str, finite: str, beyond: str) -> str:
     return f"CASE WHEN isfinite({x}) THEN {finite} WHEN {x} IS NOT NULL THEN {later} END"
 
 
-def _code(x: str, kind: str) -> Read | None:
+def _code(x: str, kind: str, is_open: bool) -> Read | None:
     if kind in NARROW:
         return f"CAST({x} AS BIGINT)", "code"
+    if is_open and kind in BROAD:
+        return f"TRY_CAST({x} AS BIGINT)", "code"  # of 64 bits, or missing
     return (f"CAST({x} AS HUGEINT)", "code") if kind in BROAD else None
 
 
@@ -199,9 +201,10 @@ def read_text(column: Column, x: str, spelling: Spelling | None = None) -> Read:
             zoned = f"CAST(TRY_CAST(trim({x}) AS TIMESTAMP WITH TIME ZONE) AS TIMESTAMP)"
             zoned = spelling.moment(x, zoned, "TIMESTAMP")
             return _forever(zoned, f"CAST(epoch_us({zoned}) AS DOUBLE) / 1000000", FOREVER), "real"
-        case Category(values=values) if values and isinstance(values[0], int):
+        case Category(integers=True):
             whole = f"regexp_full_match(trim({x}), '[+-]?[0-9]+')"
-            return f"CASE WHEN {whole} THEN TRY_CAST(trim({x}) AS HUGEINT) END", "code"
+            held = "BIGINT" if column.whole else "HUGEINT"
+            return f"CASE WHEN {whole} THEN TRY_CAST(trim({x}) AS {held}) END", "code"
         case Category():
             return x, "text"
         case Flag():

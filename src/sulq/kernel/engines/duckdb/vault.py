@@ -176,7 +176,7 @@ def _stored(column: Column, place: ColumnSql, held: ColumnSql) -> list[_Stored]:
         other = len(place.values)
         sql = listed_sql(x, place.values)
         return [_Stored(place.sql, _narrowest(0, other), sql)]
-    kind = {"flag": "BOOLEAN", "text": "VARCHAR"}[place.kind]
+    kind = {"flag": "BOOLEAN", "text": "VARCHAR", "code": "BIGINT"}[place.kind]
     return [_Stored(place.sql, kind, x)]
 
 

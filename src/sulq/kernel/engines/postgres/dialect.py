@@ -117,6 +117,7 @@ class PostgresDialect(Dialect):
 
     fence = " OFFSET CAST('0' AS BIGINT)"  # as a constant of its own type it lets workers in
     counts_by_test = True
+    text_type = "TEXT"
 
 
 # --- reading columns ----------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def read_held(column: Column, held: Held) -> Read:
             read, wanted = _days(x, held.kind), "dates or timestamps"
         case Number():
             read, wanted = _seconds(x, held.kind), "timestamps or dates"
-        case Category(values=values) if values and isinstance(values[0], int):
+        case Category(integers=True):
             code: Read = (f"CAST({x} AS BIGINT)", "code")
             read, wanted = code if held.kind in INTEGERS else None, "integers"
         case Category():

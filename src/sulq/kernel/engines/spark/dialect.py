@@ -110,6 +110,7 @@ class SparkDialect(Dialect):
         return f"pmod(xxhash64({key}), {Dialect.integer(parts)})"
 
     counts_by_test = True
+    text_type = "STRING"
 
 
 def _unused(mark: str, pattern: str) -> bool:
@@ -158,8 +159,8 @@ def read_held(column: Column, held: Mapping[str, str]) -> Read:
             read, wanted = _days(x, kind), "dates or timestamps"
         case Number():
             read, wanted = _seconds(x, kind), "timestamps or dates"
-        case Category(values=values) if values and isinstance(values[0], int):
-            read, wanted = _code(x, kind), "integers"
+        case Category(integers=True):
+            read, wanted = _code(x, kind, column.whole), "integers"
         case Category():
             text: Read = (x, "text")
             read, wanted = text if kind == "string" else None, "text"
@@ -204,9 +205,11 @@ def _seconds(x: str, kind: str) -> Read | None:
     return None
 
 
-def _code(x: str, kind: str) -> Read | None:
+def _code(x: str, kind: str, is_open: bool) -> Read | None:
     if kind in INTEGERS:
         return f"CAST({x} AS BIGINT)", "code"
+    if is_open and kind == UNSIGNED:
+        return f"CASE WHEN {x} <= {2**63 - 1} THEN CAST({x} AS BIGINT) END", "code"
     return (x, "code") if kind == UNSIGNED else None
 
 

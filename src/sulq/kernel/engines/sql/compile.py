@@ -20,7 +20,7 @@ from sulq.kernel.engines.sql.leaves import (
     column_leaf,
     stored,
 )
-from sulq.kernel.schema.keys import KeyCounts
+from sulq.kernel.schema.keys import Key, KeyCounts
 from sulq.kernel.schema.program import (
     Added,
     AllOf,
@@ -146,10 +146,10 @@ def totals(program: RowSums) -> TotalsSql:
 # Where the rows come from: the inner SELECTs that name what is mentioned twice, and the WHERE.
 
 
-def from_rows(rows: Condition, emitter: Emitter, table: str) -> str:
+def from_rows(rows: Condition, emitter: Emitter, table: str, *further: str) -> str:
     """FROM ... WHERE ...; what is wanted of the rows must have gone through the emitter before.
 
-    Each condition goes to the innermost SELECT that can test it.
+    Each condition goes to the innermost SELECT that can test it; `further` ones are tested last.
     """
     tests = [emitter.condition(part) for part in _conjuncts(rows)]
     source = emitter.dialect.table(table)
@@ -158,7 +158,8 @@ def from_rows(rows: Condition, emitter: Emitter, table: str) -> str:
         inner = ", ".join(kept + [f"{sql} AS {name}" for name, sql in layer])
         here = [test.sql for test in tests if test.level == level]
         source = f"(SELECT {inner} FROM {source}{_where(here)}{emitter.dialect.fence}) AS t{level}"
-    return f"FROM {source}{_where([t.sql for t in tests if t.level >= len(emitter.layers)])}"
+    last = [test.sql for test in tests if test.level >= len(emitter.layers)]
+    return f"FROM {source}{_where([*last, *further])}"
 
 
 def _conjuncts(rows: Condition) -> list[Condition]:
@@ -350,6 +351,15 @@ class SqlStatement:
                     answer[cell * terms + number] += weight * sums[at]
         return answer
 
+    def added(self, found: Sequence[Any]) -> list[int]:
+        """The terms of one cell from its aggregates."""
+        place = {part: number for number, part in enumerate(self.sums.aggregates)}
+        sums = self._checked(found)
+        return [
+            sum(weight * sums[place[part]] for weight, part in mixture)
+            for mixture in self.sums.terms
+        ]
+
     def _checked(self, found: Sequence[Any]) -> list[int]:
         """The aggregates of one cell, each within what its rows can add."""
         sums = []
@@ -432,36 +442,78 @@ def aggregate_sql(part: Aggregate, emitter: Emitter, most_rows: int) -> str:
 ROWS_EACH = 1 << 20
 """Rows per part: at most about so many keys are held at once."""
 FETCHED = 1 << 14
+KeyRow: TypeAlias = tuple[Key, int, list[int]]
+"""A key, how many rows or persons have it, and its sums."""
 
 
-def key_statements(program: KeyCounts, places: Mapping[str, ColumnSql], rows: int) -> list[str]:
-    """One SELECT of (key, count) per part of a table of so many rows; a key is in one part."""
+@dataclass(frozen=True, slots=True)
+class KeyStatements:
+    """One SELECT of key, count and aggregates per part of a table; a key is in one part."""
+
+    parts: tuple[str, ...]
+    sums: SqlStatement
+    width: int
+    """Columns of a key."""
+
+    def decode(self, batch: Sequence[Sequence[Any]]) -> list[KeyRow]:
+        """`Impossible` for a number that a table of so many rows cannot have."""
+        most, width = self.sums.most_rows, self.width
+        return [
+            (tuple(row[:width]), within(row[width], 1, most), self.sums.added(row[width + 1 :]))
+            for row in batch
+        ]
+
+
+def key_statements(program: KeyCounts, places: Mapping[str, ColumnSql], rows: int) -> KeyStatements:
+    """The program over a table of so many rows."""
+    sums = TotalsSql(program.rows, tuple(mixture(term) for term in program.terms))
     draft = Emitter(places)
-    _keys(program, draft)
+    _key_parts(program, sums, draft, rows)
     shared = frozenset(node for node, uses in draft.uses.items() if uses > 1)
-    keys = _keys(program, Emitter(places, shared))
+    emitter = Emitter(places, shared)
+    parts = _key_parts(program, sums, emitter, rows)
+    place = {part: number for number, part in enumerate(sums.aggregates)}
+    reach = tuple(_reach(part, emitter, place) for part in sums.aggregates)
+    whole = SqlStatement(parts[0], program.plain, sums, (), reach, rows)
+    return KeyStatements(tuple(parts), whole, len(program.columns))
+
+
+def _key_parts(program: KeyCounts, sums: TotalsSql, emitter: Emitter, rows: int) -> list[str]:
+    keys = [_key(emitter.place(column), program.longest) for column in program.columns]
+    wanted = [aggregate_sql(part, emitter, rows) for part in sums.aggregates]
+    if program.persons:
+        emitter.columns.add(PERSON)
+    units = f"count(DISTINCT {PERSON})" if program.persons else "count(*)"
+    grouped = ", ".join(str(number + 1) for number in range(len(keys)))
+    selected = f"SELECT {', '.join([*keys, units, *wanted])}"
     parts = -(-rows // ROWS_EACH)
     if parts <= 1:
-        return [f"SELECT v0, count(*) FROM ({keys}) AS keyed GROUP BY v0"]
-    part_of = next(iter(places.values())).dialect.part_of("v0", parts)
+        return [f"{selected} {from_rows(program.rows, emitter, TABLE)} GROUP BY {grouped}"]
+    part_of = emitter.dialect.part_of(_one_text(program, keys, emitter), parts)
     return [
-        f"SELECT v0, count(*) FROM ({keys}) AS keyed"
-        f" WHERE {part_of} = {Dialect.integer(part)} GROUP BY v0"
+        f"{selected} {from_rows(program.rows, emitter, TABLE, test)} GROUP BY {grouped}"
         for part in range(parts)
+        for test in [f"{part_of} = {Dialect.integer(part)}"]
     ]
 
 
-def counted(batch: Sequence[Sequence[Any]], rows: int) -> list[tuple[str, int]]:
-    """Keys with their counts; `Impossible` for a count that a table of so many rows cannot have."""
-    return [(key, within(number, 1, rows)) for key, number in batch]
+def _one_text(program: KeyCounts, keys: Sequence[str], emitter: Emitter) -> str:
+    """A text by which a key is put into a part; other keys may have the same one."""
+    codes = [emitter.place(column).kind == "code" for column in program.columns]
+    text_type = emitter.dialect.text_type
+    texts = [
+        f"CAST({key} AS {text_type})" if code else key
+        for key, code in zip(keys, codes, strict=True)
+    ]
+    return texts[0] if len(texts) == 1 else f"({' || '.join(texts)})"
 
 
-def _keys(program: KeyCounts, emitter: Emitter) -> str:
-    place = emitter.place(program.column)
+def _key(place: ColumnSql, longest: int) -> str:
+    if place.kind == "code":
+        return place.sql
     if place.kind != "text":
-        raise InvalidQuery("keys are told of a column of texts whose values are not declared")
-    key = f"left({place.sql}, CAST({program.longest} AS INTEGER))"
-    return f"SELECT {key} AS v0 {from_rows(program.rows, emitter, TABLE)}"
+        raise InvalidQuery("keys are told of open columns, whose values are not declared")
+    return f"left({place.sql}, CAST({longest} AS INTEGER))"
 
 
 # Sums per person: GROUP BY person inside, clip, then the sum.

@@ -128,6 +128,9 @@ class Dialect:
         """Which of so many parts a text is in: 0 to parts - 1, by any hash."""
         return f"CAST(hash({key}) % CAST({parts} AS UBIGINT) AS BIGINT)"
 
+    text_type = "VARCHAR"
+    """The type of any text."""
+
     fence = ""
     """What ends an inner SELECT so that its names are worked out once per row."""
     counts_by_test = False

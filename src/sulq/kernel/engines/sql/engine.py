@@ -16,8 +16,8 @@ from sulq.errors import EngineFailed, InvalidQuery
 from sulq.kernel.engines.proved import Guard, silenced
 from sulq.kernel.engines.sql.compile import (
     TABLE,
+    KeyRow,
     SqlStatement,
-    counted,
     held_statement,
     key_statements,
     person_statement,
@@ -186,21 +186,22 @@ class SqlEngine(ABC):
 
         return of
 
-    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
-        """What will read the keys that occur with their counts, a batch at a time."""
+    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[KeyRow]]]:
+        """What will read the keys that occur with their counts and sums, a batch at a time."""
         if self.study is not None:
             raise InvalidQuery("keys that nobody declared are not told of a study")
         self.check()
-        statements = [self._sent(sql) for sql in key_statements(program, self.places, self.rows)]
+        asked = key_statements(program, self.places, self.rows)
+        statements = [self._sent(sql) for sql in asked.parts]
 
-        def batches() -> Generator[list[tuple[str, int]], None, None]:
+        def batches() -> Generator[list[KeyRow], None, None]:
             with self._reading(max(len(sql) for sql in statements)) as session:
                 for sql in statements:
                     with closing(self._batches(session, sql)) as rows:
                         for batch in rows:
-                            yield counted(batch, self.rows)
+                            yield asked.decode(batch)
 
-        def read() -> Iterator[list[tuple[str, int]]]:
+        def read() -> Iterator[list[KeyRow]]:
             found = batches()
             try:
                 while (batch := silenced(lambda: next(found, None), self._failed)) is not None:

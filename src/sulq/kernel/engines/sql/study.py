@@ -155,8 +155,8 @@ class StudySql:
         match value.column:
             case Flag():
                 return "flag"
-            case Category(values=values):
-                return "code" if values and isinstance(values[0], int) else "text"
+            case Category(integers=whole):
+                return "code" if whole else "text"
         return "whole" if value.step.denominator == 1 else "real"
 
     def _told(self, value: BoundValue, v: str, place: ColumnSql) -> str:
