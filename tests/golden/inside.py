@@ -163,7 +163,7 @@ def emitted_keys(db: Database, column: str, dialect: str, rows: int) -> list[str
 
     grid = noise_grid(db.calibration)
     bound = bind_keys(column, None, 1000, db.schema, db.promise.neighbours, grid)
-    return key_statements(bound.program, places_of(db, dialect), rows)
+    return list(key_statements(bound.program, places_of(db, dialect), rows).parts)
 
 
 def kept_rows(db: Database, schema: Schema, dialect: str) -> str:

@@ -74,7 +74,7 @@ SQL = [
     "SELECT city, COUNT(*) FROM people GROUP BY city HAVING COUNT(*)",
     "SELECT COUNT(*) / 0 FROM people",
     "SELECT SQRT(-COUNT(*)) FROM people",
-    "SELECT note, AVG(age) FROM people GROUP BY note",
+    "SELECT note, MEDIAN(age) FROM people GROUP BY note",
     "SELECT income, COUNT(*) FROM people GROUP BY income",
     "SELECT age / 10, COUNT(*) FROM people GROUP BY age / 10",
     "SELECT FLOOR(income * 1000), COUNT(*) FROM people GROUP BY 1",

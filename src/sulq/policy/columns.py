@@ -120,9 +120,7 @@ class ColumnPolicy:
             if not isinstance(given, list):
                 raise InvalidQuery(f"columns.{self.name}: category must be a list of values")
             labels = labels_of(given, self.facts.get("labels", {}))
-            return Category(
-                self.name, given, public, complete=complete, about=about, labels=labels
-            )
+            return Category(self.name, given, public, complete=complete, about=about, labels=labels)
         if self.kind in ("text", "whole"):
             return Category(self.name, whole=self.kind == "whole", about=about)
         return Flag(self.name, public, complete, about=about)
