@@ -262,6 +262,7 @@ PROBES: dict[str, tuple[str, ...]] = {
         " AS typ ON attr.atttypid = typ.oid WHERE attr.attnum >= 0 AND cls.oid ="
         " 'people'::regclass::oid ORDER BY attr.attnum",
         "SELECT oid, typname, typreceive, typbasetype, typrelid, typarray FROM pg_catalog.pg_type"
-        " WHERE (typreceive != 0 OR typsend != '') AND typtype != 'r' ORDER BY oid",
+        " WHERE (typreceive != 0 OR typsend != 0) AND typtype != 'r' AND typreceive::TEXT !="
+        " 'array_recv' ORDER BY oid",
     ),
 }

@@ -62,6 +62,8 @@ def test_what_programs_learn_is_what_they_need(process: CatalogueProcess) -> Non
     assert isinstance(read, statements.CatalogueQuery)
     made = Rewriting(PEOPLE, {}).sql(read.tree)
     assert process.run(PEOPLE, made)[1] == [["public", "people", False, True, False]]
+    by_oid = {row[0]: row[2] for row in looked_up(process, PROBES["ADBC"][1])}
+    assert (by_oid[20], by_oid[25]) == ("int8recv", "textrecv") and 1016 not in by_oid
     tables, columns = (looked_up(process, text) for text in PROBES["Grafana"])
     assert tables == [["people"]] and [name for name, _ in columns] == [
         column.name for column in SCHEMA.columns

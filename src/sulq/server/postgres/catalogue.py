@@ -253,6 +253,7 @@ MACROS = {
     " k.relname)))",
     "regclass_name(o)": "coalesce((SELECT max(k.relname) FROM pg.pg_class k WHERE k.oid = o),"
     " CAST(o AS VARCHAR))",
+    "regproc_name(o)": "coalesce((SELECT max(f.proname) FROM pg.pg_proc f WHERE f.oid = o), '-')",
     "regtype_of(n)": "(SELECT max(y.oid) FROM pg.pg_type y JOIN pg.type_labels p ON y.oid = p.oid"
     " WHERE n IN (y.typname, p.label))",
     "regnamespace_of(n)": "(SELECT max(s.oid) FROM pg.pg_namespace s WHERE s.nspname = n)",
@@ -658,6 +659,8 @@ class Rewriting:
             case exp.Column():
                 for part in ("db", "catalog"):
                     node.set(part, None)
+                if node.name == "typreceive" and _is_item(node):
+                    return exp.alias_(_function_name(node), "typreceive")
                 return self._session_word(node)
             case exp.Collate(this=exp.Expr() as inner):
                 return inner
@@ -764,6 +767,8 @@ class Rewriting:
             if wanted == "regtype":
                 return exp.Anonymous(this="f_format_type", expressions=[inner, exp.Null()])
             return exp.Anonymous(this=f"f_{wanted}_name", expressions=[inner])
+        if isinstance(node.this, exp.Column) and node.this.name == "typreceive":
+            return node.this if wanted in ("oid", "int8", "bigint") else _function_name(node.this)
         if literal and wanted.endswith("[]") and _LIST.fullmatch(node.this.name):
             members = [each for each in node.this.name[1:-1].split(",") if each]
             listed = exp.Array(expressions=[exp.Literal.string(each) for each in members])
@@ -788,6 +793,11 @@ DUCK_TYPES = {
     "cardinal_number": "INTEGER",
 }  # fmt: skip
 """What a type of a CAST is in DuckDB; every other one is text."""
+
+
+def _function_name(node: exp.Expr) -> exp.Expr:
+    """Return the name of a function that a column names by its OID, as PostgreSQL shows it."""
+    return exp.Anonymous(this="f_regproc_name", expressions=[node.copy()])
 
 
 def _is_plain(node: exp.Func) -> bool:
