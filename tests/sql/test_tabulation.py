@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import random
+import re
 import time
+from fractions import Fraction
 
 import pytest
 from tests.learn.exact_oracle import ExactOracle
@@ -13,7 +16,11 @@ from tests.sql.test_statements import check
 from sulq import Database, InvalidQuery, Promise
 from sulq.errors import Reason
 from sulq.sql.api import ask_sql, quote_sql
+from sulq.sql.parse.grammar import syntax_tree
+from sulq.sql.parse.normalise import normalised
 from sulq.sql.parse.statement import read_statement
+from sulq.sql.parse.step_functions import StepFunction
+from sulq.sql.parse.tabulation import evaluated, tabulated
 
 FAST, SLOW = 60, 100_000
 
@@ -155,3 +162,31 @@ def test_the_work_of_a_statement_is_added_up():
     with pytest.raises(InvalidQuery) as refusal:
         read_statement(f"SELECT {many} FROM people", SCHEMA, "people")
     assert refusal.value.reason in (Reason.TOO_LARGE, Reason.NOT_IN_LANGUAGE)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        "LN(income + 1)",
+        "ABS(LN(income + 1) - 5)",
+        "POWER(LN(income + 1) - 3, 2)",
+        "LN(income + 1) * SQRT(1000 - income)",
+        "CASE WHEN income > 700 THEN LN(income) ELSE SQRT(income) END",
+    ],
+)
+def test_the_told_rounding_holds_at_every_place(of):
+    """Also of functions that turn or jump between the ends of a cell."""
+    select = read_statement(f"SELECT AVG({of}) AS m FROM people", SCHEMA, "people")
+    (told,) = [note for note in select.notes if "off by at most" in note]
+    found = re.search(r"at most ([\d.e-]+\d)", told)
+    assert found is not None
+    node = normalised(syntax_tree(of))
+    low, high, cells = Fraction(0), Fraction(1000), 4_000
+    table = tabulated(node, SCHEMA)
+    assert isinstance(table, StepFunction)
+    edges = [Fraction(edge) for edge in table.edges]
+    for at in range(1, cells):
+        place = low + (high - low) * at / cells
+        wanted = evaluated(node, {"income": place})
+        label = table.labels[max(bisect.bisect_right(edges, place) - 1, 0)]
+        assert abs(Fraction(label) - Fraction(wanted)) <= Fraction(found[1]), place

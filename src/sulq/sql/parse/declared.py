@@ -863,7 +863,8 @@ def plain_row(node: Node, schema: Schema) -> Expression:
 def _worked_out(node: Node, schema: Schema) -> Expression | None:
     """The node by tables of its parts; None where the refusal of the node itself says more."""
     node = bare(node)
-    if isinstance(node, exp.Pow) and str(node.expression) in ("2", "3", "4"):
+    whole_power = isinstance(node, exp.Pow) and str(node.expression) in ("2", "3", "4")
+    if whole_power and not any(node.this.find_all(*MATHS)):
         factors = [plain_row(node.this.copy(), schema)] * int(str(node.expression))
         return operation("multiply", *factors)
     try:

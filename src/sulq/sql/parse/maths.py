@@ -144,13 +144,24 @@ def rounded(values: list[Fraction | None]) -> list[object]:
     known = [value for value in values if value is not None]
     if all(value.denominator <= 10**6 for value in known):
         return [None if value is None else _tidy(value) for value in values]
-    largest = max((abs(value) for value in known), default=Fraction(1)) or Fraction(1)
-    shift = BITS - math.ceil(math.log2(largest)) if largest >= 1 else BITS
-    grid = Fraction(2) ** shift
+    grid = _grid(known)
     return [
         None if value is None else _tidy(Fraction(math.floor(value * grid + Fraction(1, 2))) / grid)
         for value in values
     ]
+
+
+def _grid(known: list[Fraction]) -> Fraction:
+    """Steps of a table's values in one unit."""
+    largest = max((abs(value) for value in known), default=Fraction(1)) or Fraction(1)
+    shift = BITS - math.ceil(math.log2(largest)) if largest >= 1 else BITS
+    return Fraction(2) ** shift
+
+
+def coarseness(values: list[Fraction]) -> Fraction:
+    """How far `rounded` moves a value at most."""
+    fine = any(value.denominator > 10**6 for value in values)
+    return 1 / (2 * _grid(values)) if fine else Fraction(0)
 
 
 def evaluated(node: Node, at: Fraction) -> Fraction | None:

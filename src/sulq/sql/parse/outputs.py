@@ -493,7 +493,10 @@ class Reader(Calculations):
     def _counted(self, node: Node) -> Expression:
         """COUNT(x) only asks whether x is there, so labels will do."""
         schema = self.rows.schema
-        meant = core(resolved(node, self.scope), schema)
+        try:
+            meant = core(resolved(node, self.scope), schema)
+        except InvalidQuery:
+            return self._value(node)
         return plain_row(mapped(meant, is_there), schema) if is_chosen(meant) else self._value(node)
 
     # --- outputs ----------------------------------------------------------------------------------

@@ -37,10 +37,11 @@ from sulq.sql.parse.calendar import (
     truncated,
 )
 from sulq.sql.parse.constants import after, interval_of
+from sulq.sql.parse.enclosure import Enclosure, Span, enclosed
 from sulq.sql.parse.grammar import DaysBetween, Node, spoken, wrong
 from sulq.sql.parse.normalise import TIMES, unit_of
 from sulq.sql.parse.scope import constant
-from sulq.sql.parse.step_functions import StepFunction, ready
+from sulq.sql.parse.step_functions import MOST_STEPS, StepFunction, ready
 
 Value: TypeAlias = Any
 """None, a truth value, a whole number, a fraction, a text, a day or a time."""
@@ -113,7 +114,10 @@ def tabulated(
     places = [column.lattice * at for at in range(first, last + 1)]
     labels = [evaluated(node, {column.name: place}) for place in places]
     edges = (*places, column.lattice * (last + 1))
-    return _stepped(node, of, edges, labels, nullable)
+    found = _stepped(node, of, edges, labels, nullable)
+    if len(found.labels) <= MOST_STEPS or exactly:
+        return found
+    return _by_halves(node, column, low, high, nullable, exactly)
 
 
 def _is_listed(column: object) -> bool:
@@ -275,63 +279,83 @@ def _by_halves(
 ) -> StepFunction | None:
     """A function of a column without a step, constant on cells.
 
-    The cell over which the function changes most is halved, until there are as many as a table may
-    have. The value of a cell is the middle of the values at its ends.
+    The cell over which the function may differ most is halved, until there are as many as a table
+    may have. The value of a cell is the middle of what the function surely lies between there.
     """
     if low >= high:
         return None
-    _spend(node, 2 * MOST_CELLS)
-    name, ends = column.name, {}
+    _spend(node, 4 * MOST_CELLS)
+    name = column.name
     least = (high - low) / 2**FINEST
-
-    def at(place: Fraction) -> Value:
-        if place not in ends:
-            ends[place] = evaluated(node, {name: place})
-        return ends[place]
-
-    values, widest = [], Fraction(0)
-    cells = _halved(at, low, high, least)
-    for a, b in cells:
-        if _are_numbers([at(a), at(b)]) and None not in (at(a), at(b)) and b - a > least:
-            values.append((Fraction(at(a)) + Fraction(at(b))) / 2)
-            widest = max(widest, _gap(at(a), at(b)) / 2)
+    cells = _halved(lambda a, b: enclosed(node, a, b), low, high, least)
+    values, widest, jumps = [], Fraction(0), False
+    for a, b, inside in cells:
+        if isinstance(inside, Span) and (b - a > least or inside.low == inside.high):
+            values.append((inside.low + inside.high) / 2)
+            widest = max(widest, (inside.high - inside.low) / 2)
+        elif isinstance(inside, frozenset) and len(inside) == 1:
+            values.append(*inside)
+        elif b - a > least:
+            return None  # what it is there is not known
         else:
-            values.append(at(a))
+            jumps = True
+            values.append(evaluated(node, {name: a}))
     if widest and exactly:
         return None
     if widest:
+        off = widest + maths.coarseness([each for each in values if isinstance(each, Fraction)])
+        where = f", {float(least):.1g} around its jumps apart" if jumps else ""
         _say(
             f"{spoken(node)} of {name} is read off a table of {len(cells)} steps: each value is"
-            f" off by at most {float(widest):.3g}"
+            f" off by at most {_rounded_up(off)}{where}"
         )
-    edges = (*(a for a, _ in cells), high + least)
+    edges = (*(a for a, _, _ in cells), high + least)
     return _stepped(node, col(name), edges, values, nullable)
 
 
-def _gap(first: Value, last: Value) -> Fraction:
-    """How far a function goes between two places; between other things than numbers, any way."""
-    if _are_numbers([first, last]) and None not in (first, last):
-        return abs(Fraction(first) - Fraction(last))
-    return Fraction(0) if first == last else Fraction(2) ** 600
+def _rounded_up(size: Fraction) -> str:
+    """Three digits, not below."""
+    spelled = f"{float(size):.3g}"
+    return spelled if Fraction(spelled) >= size else f"{float(size) * 1.005:.3g}"
+
+
+def _gap(inside: Enclosure) -> Fraction:
+    """How far apart the values over a cell may be; other things than numbers, any way."""
+    if isinstance(inside, Span):
+        return inside.high - inside.low
+    return Fraction(0) if inside is not None and len(inside) == 1 else Fraction(2) ** 600
+
+
+Cell: TypeAlias = tuple[Fraction, Fraction, Enclosure]
 
 
 def _halved(
-    at: Callable[[Fraction], Value], low: Fraction, high: Fraction, least: Fraction
-) -> list[tuple[Fraction, Fraction]]:
+    inside: Callable[[Fraction, Fraction], Enclosure],
+    low: Fraction,
+    high: Fraction,
+    least: Fraction,
+) -> list[Cell]:
     """[low, high] in cells, the most where the function changes most; none below `least`."""
     cuts = [low + (high - low) * part / FIRST_PARTS for part in range(FIRST_PARTS + 1)]
-    waiting = [(-_gap(at(a), at(b)), a, b) for a, b in itertools.pairwise(cuts)]
-    heapq.heapify(waiting)
-    done: list[tuple[Fraction, Fraction]] = []
+    waiting: list[tuple[Fraction, Fraction, Fraction, int]] = []
+    made: list[Enclosure] = []
+
+    def add(a: Fraction, b: Fraction) -> None:
+        made.append(inside(a, b))
+        heapq.heappush(waiting, (-_gap(made[-1]), a, b, len(made) - 1))
+
+    for a, b in itertools.pairwise(cuts):
+        add(a, b)
+    done: list[Cell] = []
     while waiting and len(waiting) + len(done) < MOST_CELLS - 1:
-        size, a, b = heapq.heappop(waiting)
+        size, a, b, at = heapq.heappop(waiting)
         if not size or b - a <= least:
-            done.append((a, b))
+            done.append((a, b, made[at]))
             continue
         middle = (a + b) / 2
-        for first, last in ((a, middle), (middle, b)):
-            heapq.heappush(waiting, (-_gap(at(first), at(last)), first, last))
-    return sorted(done + [(a, b) for _, a, b in waiting])
+        add(a, middle)
+        add(middle, b)
+    return sorted(done + [(a, b, made[at]) for _, a, b, at in waiting], key=lambda cell: cell[0])
 
 
 FIRST_PARTS = 16
