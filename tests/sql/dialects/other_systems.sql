@@ -68,10 +68,4 @@ SELECT v.label, COUNT(*) FROM people JOIN (VALUES ('Oslo', 'north'), ('Paris', '
 SELECT CASE city WHEN 'Oslo' THEN 'north' ELSE 'middle' END, COUNT(*) FROM people WHERE city IN ('Oslo', 'Paris') GROUP BY 1
 
 -- postgres refused
-SELECT comment, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY comment
-
--- postgres refused
-SELECT comment, SUM(income) AS s FROM people WHERE smoker GROUP BY comment HAVING COUNT(*) > 10
-
--- postgres refused
 SELECT city, comment, COUNT(*) FROM people GROUP BY city, comment
