@@ -51,6 +51,7 @@ class Register:
     def write(self, path: Path) -> None:
         """As Parquet. `person_id` is in the file, undeclared, and so hidden."""
         with duckdb.connect(":memory:") as connection:
+            connection.execute("SET enable_progress_bar = false")
             connection.register("made", dict(self.columns))
             connection.execute(  # names of ours and a quoted path
                 "COPY (SELECT row_number() OVER () AS person_id, CAST(age AS SMALLINT) AS age,"  # noqa: S608

@@ -215,6 +215,7 @@ def settle(connection: duckdb.DuckDBPyConnection, threads: int | None, ordered: 
         f"memory_limit = '{int(pages * MEMORY_SHARE) >> 20}MiB'",
         f"threads = {count}",
         "enable_logging = false",
+        "enable_progress_bar = false",  # DuckDB draws one in sessions that it takes for interactive
         "TimeZone = 'UTC'",
         f"preserve_insertion_order = {str(ordered).lower()}",
         "python_enable_replacements = false",
