@@ -23,7 +23,7 @@ from sulq.sql.parse.grammar import (
     Node,
 )
 from sulq.sql.parse.row_expr import READERS
-from sulq.sql.parse.step_functions import MOST_STEPS, Ready
+from sulq.sql.parse.step_functions import MOST_STEPS, MOST_STEPS_TOGETHER, Ready
 from sulq.sql.parse.tabulation import MOST_CELLS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "sql.md"
@@ -341,7 +341,7 @@ characters). They are worked out once for the declared values; no row is looked 
 `FLOOR`, `CEIL`, `ROUND`, `TRUNC`, `%`, `//`, `DIV`, `LN`, `LOG`, `EXP`, `SQRT`, `POWER`, `SIGN` of one column with a declared step and at
 most {MOST_STEPS:,} places: exact, or rounded to 2^-20 of the largest. `FLOOR(a * x + b)` goes with any column. Of a column without a step, or
 with more places, a table of at most {MOST_CELLS:,} steps is made when the statement is read, with the most steps where the function
-changes most, and a note says how far off a value may be; tests (`LOG(income) > 2`) are exact to 2^-40 of the range. Such a function
+changes most, and a note says how far off a value may be. All functions of one statement have at most {MOST_STEPS_TOGETHER:,} steps; tests (`LOG(income) > 2`) are exact to 2^-40 of the range. Such a function
 makes groups only where it holds still (`TRUNC(LOG(income + 1))`). No engine's own function is ever used.
 
 Any other function of one column, or of several with declared values, is worked out for every value that they can have, in

@@ -13,7 +13,7 @@ from tests.learn.exact_oracle import ExactOracle
 from tests.sql.small_table import SCHEMA, duck, rows
 from tests.sql.test_statements import check
 
-from sulq import Database, InvalidQuery, Promise
+from sulq import Database, InvalidQuery, Number, Promise, Schema
 from sulq.errors import Reason
 from sulq.sql.api import ask_sql, quote_sql
 from sulq.sql.parse.grammar import syntax_tree
@@ -162,6 +162,15 @@ def test_the_work_of_a_statement_is_added_up():
     with pytest.raises(InvalidQuery) as refusal:
         read_statement(f"SELECT {many} FROM people", SCHEMA, "people")
     assert refusal.value.reason in (Reason.TOO_LARGE, Reason.NOT_IN_LANGUAGE)
+
+
+def test_the_steps_of_a_statement_are_added_up():
+    schema = Schema(Number("place", 0, 4_000, step=1))
+    few = ", ".join(f"AVG(SQRT(place + {k}))" for k in range(3))
+    read_statement(f"SELECT {few} FROM people", schema, "people")
+    with pytest.raises(InvalidQuery) as refusal:
+        read_statement(f"SELECT {few}, AVG(LN(place + 1)) FROM people", schema, "people")
+    assert refusal.value.reason == Reason.TOO_LARGE
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ from sulq.sql.parse.select import (
     kind_of,
     own_aggregates,
 )
+from sulq.sql.parse.step_functions import TABULATIONS, Tabulations
 from sulq.sql.parse.study import StudyRewriter
 from sulq.sql.parse.subqueries import (
     asked_first,
@@ -70,7 +71,6 @@ from sulq.sql.parse.subqueries import (
     stood_in,
     without_joins,
 )
-from sulq.sql.parse.tabulation import TABULATIONS, Tabulations
 
 MOST_ITEMS = 200
 

@@ -8,7 +8,8 @@ constants, which the kernel has; no engine's own function ever sees a row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar
@@ -20,6 +21,22 @@ from sulq.kernel.query.expressions import Expression, Literal, as_expression, op
 
 MOST_STEPS = 4_096
 """Edges of one function; each takes some five parts of the at most 25,000 of an expression."""
+MOST_STEPS_TOGETHER = 12_288
+"""Edges of all functions of one statement: a quote is free, so its work has an end."""
+MOST_WORK = 400_000
+"""Parts of expressions that are worked out for one statement: more would take too long."""
+
+
+@dataclass(slots=True)
+class Tabulations:
+    """The tables made while one statement is read: what is said of them, and the work left."""
+
+    notes: list[str] = field(default_factory=list)
+    left: int = MOST_WORK
+    steps_left: int = MOST_STEPS_TOGETHER
+
+
+TABULATIONS: ContextVar[Tabulations | None] = ContextVar("tabulations", default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,6 +135,7 @@ def stepped(
 ) -> Expression:
     """A choice between constants by the place of `base`, halved so that it is not deep."""
     check_steps(len(values))
+    _spend_steps(len(values))
 
     def between(first: int, last: int) -> Expression:
         if first == last:
@@ -137,5 +155,19 @@ def check_steps(count: int) -> None:
         raise InvalidQuery(
             f"{count:,} steps, at most {MOST_STEPS:,}; narrow the range with CLAMP, or take a"
             " coarser unit",
+            reason=Reason.TOO_LARGE,
+        )
+
+
+def _spend_steps(count: int) -> None:
+    """Take the steps of one function from those that the statement has left."""
+    made = TABULATIONS.get()
+    if made is None:
+        return
+    made.steps_left -= count
+    if made.steps_left < 0:
+        raise InvalidQuery(
+            f"the functions of this statement have more than {MOST_STEPS_TOGETHER:,} steps; ask"
+            " them in several statements, or narrow a range with CLAMP",
             reason=Reason.TOO_LARGE,
         )

@@ -14,8 +14,6 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -41,7 +39,13 @@ from sulq.sql.parse.enclosure import Enclosure, Span, enclosed
 from sulq.sql.parse.grammar import DaysBetween, Node, spoken, wrong
 from sulq.sql.parse.normalise import TIMES, unit_of
 from sulq.sql.parse.scope import constant
-from sulq.sql.parse.step_functions import MOST_STEPS, StepFunction, ready
+from sulq.sql.parse.step_functions import (
+    MOST_STEPS,
+    TABULATIONS,
+    StepFunction,
+    Tabulations,
+    ready,
+)
 
 Value: TypeAlias = Any
 """None, a truth value, a whole number, a fraction, a text, a day or a time."""
@@ -56,21 +60,6 @@ MOST_CELLS = 1_024
 FINEST = 40
 """A column without a step is halved so often at most."""
 DAY = datetime.timedelta(days=1)
-
-MOST_WORK = 400_000
-"""Parts of expressions that are worked out for one statement: more would take too long."""
-
-
-@dataclass(slots=True)
-class Tabulations:
-    """The tables made while one statement is read: what is said of them, and the work left."""
-
-    notes: list[str] = field(default_factory=list)
-    left: int = MOST_WORK
-
-
-TABULATIONS: ContextVar[Tabulations | None] = ContextVar("tabulations", default=None)
-
 
 # --- which columns, and what they can be --------------------------------------------------------
 
