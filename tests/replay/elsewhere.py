@@ -24,6 +24,7 @@ POSTGRES_TYPES = {name: kind for name, (_, kind) in extremes.TYPES.items()} | {
     "note": "text",
     "city": "text",
     "arrives": "bigint",
+    "ward": "bigint",
 }
 OPENED = paths.opened
 MIXTURE = ("ask", "sql", "plan", "top", "alerts", "mixed")

@@ -97,7 +97,7 @@ def basket_quote(session: TableSession, sql: str) -> SqlQuote:
     """The price of a statement by itself; refused if it cannot be asked with others."""
     quote = session.oracle().quote_sql(sql, table=session.table)
     plan = quote.plan
-    special = plan.undeclared is not None or plan.select.explain or quote.first
+    special = plan.undeclared or plan.select.explain or quote.first
     if special or plan.select.target is not None or plan.select.options:
         raise HttpProblem(422, "invalid_query", ALONE, "press Ask for it")
     return quote
