@@ -146,7 +146,7 @@ def tree_of(tokens: list[Token], text: str, into: type[Node], dialect: str | Non
     """sqlglot's tree of words that `text` holds."""
     _check_tokens(tokens)
     parser = reader_of(text, dialect).parser()
-    first = tokens[0].token_type
+    first = tokens[0].token_type if tokens else None
     if into is exp.Select and first in (TokenType.L_PAREN, TokenType.PIVOT):  # (SELECT ...) UNION
         trees = _guarded(text, lambda: parser.parse(tokens, text))
     else:
