@@ -412,3 +412,11 @@ def test_refusals_are_free_and_say_why() -> None:
         assert db.remaining == 1000
     with publish(promise=Promise(1)) as pure, pytest.raises(Refused, match="declare the values"):
         pure.keys("note", CLIPPED)
+
+
+def test_credits_beyond_every_number_of_a_machine_are_refused_in_words() -> None:
+    with publish() as db:
+        for credits in (10**400, Fraction(1, 10**400), Fraction(10**400, 3)):
+            for figures in ((), (CLIPPED,)):
+                with pytest.raises(InvalidQuery, match=r"noise for [\d.]+e[+-]\d+ credits"):
+                    db.quote_keys("note", *figures, credits=credits)

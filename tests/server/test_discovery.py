@@ -9,7 +9,18 @@ import pandas as pd
 import pytest
 from tests.server.test_pacing import MACHINE
 
-from sulq import Category, Database, InvalidQuery, Number, Promise, Schema, col, count, histogram
+from sulq import (
+    Category,
+    Database,
+    InvalidQuery,
+    Number,
+    Promise,
+    Schema,
+    col,
+    count,
+    histogram,
+    total,
+)
 from sulq.database.delay import delayed
 from sulq.kernel.accounting.mechanisms import delay_for
 from sulq.kernel.release import release as flow
@@ -17,7 +28,7 @@ from sulq.server.auth.tokens import Access, Caller, Role
 from sulq.server.errors import HttpProblem
 from sulq.server.idempotency import Replies
 from sulq.server.limits import Settings
-from sulq.server.pacing import Clock, Delayed, Unpaced, Wide, check_lasting
+from sulq.server.pacing import Clock, Delayed, Unpaced, Wide, check_lasting, weight
 from sulq.server.service.catalog import Tables
 from sulq.server.service.questions import (
     prepare_alert,
@@ -78,6 +89,24 @@ def test_a_statement_by_open_text_is_paced_as_keys_are(service):
     body = SqlBody(sql="SELECT note, COUNT(*) FROM one WHERE age > 3 GROUP BY note")
     (wide,) = prepare_sql(service.session(OWNER, "one"), body, "k" * 8).bounds
     assert isinstance(wide, Wide) and wide.numbers == ROWS
+
+
+def test_the_conditions_of_figures_are_work_for_the_clock(service):
+    """A figure may have a long condition of its own, which is read for every row."""
+    heavy = col("note") == "x"
+    for age in range(40):
+        heavy = heavy | ((col("age") > age) & (col("town") == "a") & (col("note") == str(age)))
+    session = service.session(OWNER, "one")
+    schema = service.tables["one"].schema
+    weights = []
+    for asked in (total("age"), total("age", where=heavy)):
+        figure = QuestionBody(**question_json(asked))
+        body = KeysBody(column="note", figures=[figure])
+        (wide,) = prepare_keys(session, body, "k" * 8).bounds
+        assert wide.numbers == 2 * ROWS
+        weights.append(weight(wide, schema))
+    alone = service.tables["one"].bind(count(where=heavy))
+    assert weights[1] >= weights[0] + weight(alone, schema) - 10
 
 
 def test_what_would_be_held_too_long_is_refused_free(service):

@@ -8,6 +8,7 @@ import pytest
 from sulq import Category, Database, InvalidQuery, Number, Promise, Refused, Schema
 from sulq.answers.selections import Keys
 from sulq.errors import BudgetSpent
+from sulq.sql.api import columns_of
 
 SCHEMA = Schema(Number("age", 0, 120, step=1), Category("note"), Category("place", whole=True))
 PROMISE = Promise(epsilon=1, delta=1e-6, queries=1000)
@@ -164,3 +165,64 @@ def test_an_oracle_without_keys_says_so(database):
 
     with pytest.raises(InvalidQuery, match="cannot look for keys"):
         quote_sql(Plain(), TEXT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT note + 1, COUNT(*) FROM people GROUP BY note",
+        "SELECT -note, COUNT(*) FROM people GROUP BY note",
+        "SELECT CAST(note AS INTEGER) + 1, COUNT(*) FROM people GROUP BY note",
+        "SELECT COALESCE(note, 1) + 1, COUNT(*) FROM people GROUP BY note",
+        "SELECT note, COUNT(*) FROM people GROUP BY note ORDER BY ABS(note)",
+        "SELECT note, COUNT(*) FROM people GROUP BY note HAVING note > 5",
+        "SELECT note, place, COUNT(*) FROM people GROUP BY note, place ORDER BY place + note",
+        "SELECT place, COUNT(*) FROM people GROUP BY place HAVING place > 'a'",
+        "SELECT SUM(note) FROM (SELECT note, COUNT(*) AS n FROM people GROUP BY note) AS t",
+    ],
+)
+def test_what_a_text_cannot_do_is_refused_before_it_is_paid(text, database):
+    """Whatever the rows hold: a key such as '12' would else let it pass, and another fail it."""
+    before = database.remaining
+    said = r"one kind|arithmetic on a text|compared with|SUM of"
+    for verb in (database.quote_sql, database.sql):
+        with pytest.raises(InvalidQuery, match=said):
+            verb(text)
+    assert database.remaining == before
+
+
+def test_functions_of_keys_have_a_value_for_every_key(quiet):
+    """A function that has none for some text or number gives NULL there, and fails for no key."""
+    places = [0, -1, 2**63 - 1, -(2**63), 1000, 3]
+    notes = ["", "a\x00b", "\N{GREEK SMALL LETTER OMEGA}" * 300, "%_", "'; DROP", "12"]
+    data = pandas.DataFrame({"note": notes * 500, "place": places * 500})
+    schema, promise = Schema(*SCHEMA.columns[1:]), Promise(8, 1e-6, queries=50)
+    with Database.open(data, schema, promise, ":memory:", name="people") as db:
+        wide = "REPLACE(note, '\N{GREEK SMALL LETTER OMEGA}', '" + "x" * 900 + "')"
+        text = (
+            "SELECT note, UPPER(note) AS up, LENGTH(note) AS long, note || '!' AS more,"
+            f" {wide} AS wide, COUNT(*) AS n FROM people GROUP BY note"
+        )
+        quote = db.quote_sql(text, credits=20)
+        found = {row[0]: row[1:5] for row in db.sql(text, credits=20).rows}
+        cut = notes[2][:200]
+        assert quote.credits == 20 and found.keys() == {*notes[:2], cut, *notes[3:]}
+        assert found.pop(cut) == (cut.upper(), 200, cut + "!", None)
+        assert all(
+            told == (note.upper(), len(note), note + "!", note) for note, told in found.items()
+        )
+        text = (
+            "SELECT place, POWER(EXP(place), 4) AS p, 1 / place AS part, LN(place) AS ln,"
+            " COUNT(*) AS n FROM people GROUP BY place"
+        )
+        asked = db.sql(text, credits=20)
+        told = {row[0]: row[1:4] for row in asked.rows}
+        assert told.keys() == set(places) and asked.columns[0].type == "integer"
+        assert (told[1000][0], told[0][1], told[-1][2]) == (None, None, None)
+        assert told[2**63 - 1][1] == pytest.approx(2.0**-63)
+
+
+def test_the_type_of_a_key_is_known_before_it_is_asked(database):
+    text = "SELECT note, place, COUNT(*) AS n FROM people GROUP BY note, place"
+    columns = columns_of(database.quote_sql(text))
+    assert [column.type for column in columns[:2]] == ["text", "integer"]

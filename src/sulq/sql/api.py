@@ -744,6 +744,8 @@ def _key_type(output: Output, select: Select) -> str:
     """Return the type of a key by its labels; of several types, and of bins, it is text."""
     if isinstance(output, Released) and isinstance(select.source, Select):
         return _key_type(output.of, select.source)
+    if isinstance(output, GroupKey) and select.groups[output.place].undeclared:
+        return "integer" if select.groups[output.place].kind == "number" else "text"
     if isinstance(output, GroupKey):
         known = select.groups[output.place].labels if output.labels is None else output.labels
         types = {type_of_value(label) for label in known if label is not None}

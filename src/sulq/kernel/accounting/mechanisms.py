@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -193,7 +194,7 @@ def figures_price(
     for unit in sums:
         if unit and wide * unit**2 > LARGEST:
             raise InvalidQuery(
-                f"the noise of a sum for {float(paid):.3g} credits cannot be drawn; ask with more"
+                f"the noise of a sum for {_short(paid)} credits cannot be drawn; ask with more"
                 " credits, or for figures of a narrower range"
             )
         laws.append(DiscreteGaussian(wide * unit**2) if unit else NoNoise())
@@ -233,7 +234,7 @@ def _keys_law(
     variance = calibration.unit_variance * reach / paid * fine_unit**2
     if not 1 <= variance <= LARGEST:  # TB.8 is proved from a variance of 1 on
         raise InvalidQuery(
-            f"noise for {float(paid):.3g} credits cannot be drawn; ask with credits near"
+            f"noise for {_short(paid)} credits cannot be drawn; ask with credits near"
             f" {_short(reach)}, which is what a quote without `credits` says"
         )
     extra = calibration.slack_cap * USUAL_SHARE if delta is None else delta
@@ -243,8 +244,14 @@ def _keys_law(
     return DiscreteGaussian(variance), extra, each
 
 
+FOUR = Context(prec=4)
+
+
 def _short(number: Fraction) -> str:
-    return str(number) if number.denominator == 1 else f"{float(number):.4g}"
+    """Four digits, of numbers beyond binary64 too; whole numbers as they are."""
+    if number.denominator == 1 and number < 10**9:
+        return str(number)
+    return f"{FOUR.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize():g}"
 
 
 def beyond(variance: Fraction, delta: Fraction) -> int:

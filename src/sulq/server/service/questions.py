@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from sulq.database.alerts import Alert
 from sulq.errors import InvalidQuery, SulqError
-from sulq.kernel.query.expressions import Expression, col, lit
+from sulq.kernel.query.expressions import Expression, col, lit, operation
 from sulq.kernel.query.sum_query import Statistic, SumQuery, rows_where
 from sulq.server.errors import HttpProblem
 from sulq.server.idempotency import PreparedRequest
@@ -206,9 +206,13 @@ def _wide(
     where: Expression | None,
 ) -> Wide:
     """Bind a question for keys for the clock: the count of its rows and all its sums, and as many
-    numbers as there may be keys, each with its sums."""
+    numbers as there may be keys, each with its sums. The conditions of figures are work too."""
     there = [col(name).is_not_null() for name in columns]
-    terms = [term for figure in figures for term in figure.query.terms]
+    terms = [
+        operation("choose", figure.query.rows, term, None)
+        for figure in figures
+        for term in figure.query.terms
+    ]
     sums = SumQuery((lit(1), *terms), rows_where(where, *there))
     return session.bind_wide(sums, 1 + len(terms))
 

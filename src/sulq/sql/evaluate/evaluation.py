@@ -204,11 +204,18 @@ def _public(operator: str, parts: list[float]) -> float | None:
         case "trunc", [a, digits]:
             return _truncated(a, int(digits))
         case "power", [a, exponent]:
-            return a ** int(exponent)
+            return _raised(a, int(exponent))
         case "ln" | "exp" | "log10" | "floor" | "ceil", [a]:
             found = _rising(operator, a)
             return found if math.isfinite(found) else None
     raise AssertionError(operator)
+
+
+def _raised(a: float, exponent: int) -> float | None:
+    try:
+        return a**exponent
+    except OverflowError:
+        return None
 
 
 def _compared(operator: str, a: Value, b: Value) -> bool | None:

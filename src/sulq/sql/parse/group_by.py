@@ -338,7 +338,8 @@ def _column(node: Node, rows: BucketRows) -> Grouping:
     values: tuple[object, ...] = (False, True)
     if isinstance(column, Category):
         if column.values is None:
-            return Grouping(group(col(name)), (), (), undeclared=True, span=span(node))
+            kind = "number" if column.whole else "text"
+            return Grouping(group(col(name)), (), (), True, kind, span(node))
         values = tuple(column.values)
     other = name not in rows.truth.present
     shown = [at for at, value in enumerate(values) if rows.allows(name, value)]

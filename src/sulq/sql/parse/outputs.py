@@ -116,6 +116,15 @@ SAMPLES: dict[str, object] = {
 }  # fmt: skip
 
 
+def _where_it_can(made: Callable[[Any], object], value: object) -> object:
+    """NULL of NULL, and of what the function has no value for. It is worked out when all is paid,
+    and no text that somebody wrote into a row may make that fail."""
+    try:
+        return None if value is None else made(value)
+    except (ValueError, TypeError, OverflowError, InvalidQuery):
+        return None
+
+
 KEY = "key"
 """The name that a grouped expression goes by in a function of it."""
 
@@ -166,9 +175,7 @@ class Calculations:
             found = made(SAMPLES[kind])
         except (ValueError, TypeError, OverflowError):
             raise wrong(node, Reason.WRONG_FORM, f"{spoken(node)} is not understood here") from None
-        return Mapped(
-            of, lambda value: None if value is None else made(value), kind_of_value(found)
-        )
+        return Mapped(of, partial(_where_it_can, made), kind_of_value(found))
 
     def grouping(self, node: Node) -> Output:
         """GROUPING(key, ...): a bit for each key that is left out."""
@@ -318,6 +325,13 @@ class Calculations:
         if aggregates_of(found) and not self.may_be_missing:
             return found
         rest = tuple(ConstantOutput(value_of(each)) for each in node.expressions)  # type: ignore[arg-type]
+        kinds = {kind_of(each, self.groups) for each in rest} - {"", "text"}
+        if kinds and kind_of(found, self.groups) == "text":
+            raise wrong(
+                node,
+                Reason.WRONG_TYPE,
+                "COALESCE gives values of one kind; texts take quotes: COALESCE(city, 'none')",
+            )
         return Calculation("coalesce", (found, *rest))
 
     def _over(self, node: Node) -> Output:
@@ -568,6 +582,8 @@ class Reader(Calculations):
         if len(keys) != 1 or left != {KEY} or whole.find(exp.AggFunc, exp.Window) is not None:
             return None
         (place,) = keys
+        if self.groups[place].undeclared:
+            return None  # its values are not known yet
         values = {label: _plain_value(evaluated(whole, {KEY: label}))
                   for label in self.groups[place].labels}  # fmt: skip
         kinds = {kind_of_value(value) for value in values.values()} - {""}

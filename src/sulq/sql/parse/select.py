@@ -157,7 +157,8 @@ class Grouping:
     group: Group
     labels: tuple[object, ...]
     shown: tuple[int, ...]
-    undeclared: bool = False  # open text: its keys are found by asking
+    undeclared: bool = False  # an open column: its keys are found by asking
+    kind: str = "text"  # of keys that are found by asking: text or number
     span: tuple[int, int] | None = None  # where that stands in the text
 
 
@@ -345,6 +346,8 @@ def kind_of(output: Output, groups: Sequence[Grouping]) -> str:
     match output:
         case ConstantOutput(value=value):
             return kind_of_value(value)
+        case GroupKey(place=at) if groups[at].undeclared:
+            return groups[at].kind  # before its keys are known, and also where none is shown
         case GroupKey(place=at, labels=made):
             known = groups[at].labels if made is None else made
             return _common(kind_of_value(label) for label in known)
