@@ -10,7 +10,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all flaky attacks check lint format docs bench bench-learning lock sbom dev clean
+.PHONY: help demo test test-clients test-slow test-all flaky attacks check lint format docs bench bench-learning lock sbom dev clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile | expand -t 20
@@ -20,6 +20,9 @@ demo: .venv/.base  ## the tour in the terminal, then the console
 
 test: .venv/.test  ## all tests but the slow ones
 	$(PYTEST) -m "not slow"
+
+test-clients: .venv/.test  ## the slow tests that drive real clients and a browser, after `make test`
+	$(PYTEST) -m slow tests/server/postgres/test_clients.py tests/browser
 
 test-slow: .venv/.test  ## the slow faults and attacks, and Spark, after `make test`
 	$(PYTEST) -m slow tests/faults tests/attacks tests/kernel/engines/test_spark.py
